@@ -1,0 +1,11 @@
+# ridge_layer(NAME DEPENDS other layers… LIBRARIES other targets…): the folder src/NAME as a static library.
+# Layers may only depend downwards; tests/layers_test.py checks the includes themselves.
+function(ridge_layer name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  add_library(ridge_${name} STATIC ${sources})
+  target_link_libraries(ridge_${name} PUBLIC ridge_options fmt::fmt ${ARG_LIBRARIES})
+  foreach(layer ${ARG_DEPENDS})
+    target_link_libraries(ridge_${name} PUBLIC ridge_${layer})
+  endforeach()
+endfunction()

@@ -1,0 +1,28 @@
+# Compiler options of every target. -ffp-contract=off is part of the arithmetic contract (docs/numerics.md): the compiler
+# must not fuse what the code did not.
+add_library(ridge_options INTERFACE)
+target_compile_options(ridge_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+                       -Wold-style-cast -Wcast-qual -ffp-contract=off -fno-math-errno)
+target_include_directories(ridge_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
+if(RIDGE_WERROR)
+  target_compile_options(ridge_options INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False alarms of g++ 12 inside the standard library at -O2 and above.
+  target_compile_options(ridge_options INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds
+                         -Wno-restrict -Wno-dangling-pointer)
+endif()
+if(RIDGE_SANITIZE)
+  target_compile_options(ridge_options INTERFACE -fsanitize=${RIDGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(ridge_options INTERFACE -fsanitize=${RIDGE_SANITIZE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(uring IMPORTED_TARGET liburing)
+find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+find_path(TOMLPP_INCLUDE toml++/toml.h REQUIRED)
+find_path(XXHASH_INCLUDE xxhash.h REQUIRED)

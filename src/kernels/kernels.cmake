@@ -1,0 +1,18 @@
+# One folder per ISA, compiled with its own flags: the only files that may use its instructions.
+file(GLOB kernel_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/*.cpp ${CMAKE_SOURCE_DIR}/src/kernels/scalar/*.cpp)
+add_library(ridge_kernels STATIC ${kernel_sources})
+target_link_libraries(ridge_kernels PUBLIC ridge_options fmt::fmt ridge_tensor ridge_machine)
+
+function(ridge_isa name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/${name}/*.cpp)
+  add_library(ridge_kernels_${name} OBJECT ${sources})
+  target_link_libraries(ridge_kernels_${name} PRIVATE ridge_options)
+  target_compile_options(ridge_kernels_${name} PRIVATE -O3 ${ARGN})
+  target_sources(ridge_kernels PRIVATE $<TARGET_OBJECTS:ridge_kernels_${name}>)
+  target_compile_definitions(ridge_kernels PRIVATE RIDGE_ISA_${name}=1)
+endfunction()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  ridge_isa(avx2 -mavx2 -mfma -mf16c)
+  ridge_isa(avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd -mavx512vnni -mprefer-vector-width=512)
+endif()
