@@ -1,0 +1,23 @@
+// Measures this machine's read roof (by footprint, threads and page size) and its storage (by request size and depth).
+//
+//   MachineProfile machine = RIDGE_TRY(probe_machine({.storage_file = "model.gguf", .quick = true}));
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "machine/profile.h"
+
+namespace ridge {
+
+struct ProbeOptions {
+  std::string storage_file;     // a file to read (any large one; a temporary one is written in storage_folder if empty)
+  std::string storage_folder;   // where the temporary file goes, default: the cache folder
+  int threads = 0;              // most threads to try, 0: all usable CPUs
+  bool quick = false;           // about 2 seconds instead of about 20
+  bool memory = true, storage = true;
+};
+
+Result<MachineProfile> probe_machine(const ProbeOptions& options);
+
+}  // namespace ridge

@@ -1,0 +1,56 @@
+// The weight source of real runs: pinned blocks as panels in memory, the others through stream slots, read ahead by an
+// I/O engine in the program's order. With every block pinned it is the resident source: weights are rearranged into
+// panels piece by piece while they are read, so that memory never holds them twice.
+//
+// A streamed block arrives in a slot in the file's layout, and the forward pass rearranges it 16 rows at a time in the
+// core's own cache: no second copy in memory, no barrier (docs/streaming.md). Blocks of a .ridge file are panels already.
+//
+//   auto source = RIDGE_TRY(StreamingSource::create({.program = &program, .placement = placement, .pool = &pool,
+//                                                    .pack = kernels.pack, .io = IoKind::automatic}));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "memory/io_engine.h"
+#include "memory/weight_source.h"
+#include "program/trace.h"
+#include "tensor/panel.h"
+
+namespace ridge {
+
+using PackFunction = void (*)(const PackArgs&);
+
+struct StreamingSourceOptions {
+  const Program* program = nullptr;        // must outlive the source
+  Placement placement;
+  ThreadPool* pool = nullptr;              // packs pins in parallel while loading
+  const PackFunction* pack = nullptr;      // table by type, as Kernels::pack
+  IoKind io = IoKind::automatic;
+  std::vector<TensorId> gathered;          // tensors gather() will be asked for, and …
+  bool keep_gathered = false;              // … whether to hold their rows in memory when they are in no pinned block
+  Trace* trace = nullptr;
+  bool huge_pages = true;
+};
+
+// What a source will charge to the process, by the same arithmetic that it then allocates by.
+struct SourceMemory {
+  uint64_t pins = 0, slots = 0, gathered = 0, io = 0;
+  uint64_t total() const { return pins + slots + gathered + io; }
+};
+
+class StreamingSource : public WeightSource {
+ public:
+  // Opens the files, allocates everything at once, fills the pins (progress bar), starts the first reads.
+  // Bad input: a file that is too short or was replaced; I/O: read failures with offset.
+  static Result<std::unique_ptr<StreamingSource>> create(const StreamingSourceOptions& options);
+  static SourceMemory memory(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
+                             bool keep_gathered);
+
+  // "io_uring, O_DIRECT, 8 requests of 512 KiB" and the reasons for what was not used.
+  virtual std::string io_description() const = 0;
+};
+
+}  // namespace ridge

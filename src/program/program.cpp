@@ -1,0 +1,65 @@
+#include "program/program.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "tensor/panel.h"
+
+namespace ridge {
+
+uint64_t StoredTensor::stored_bytes(uint32_t begin, uint32_t end) const {
+  RIDGE_CHECK(begin % kPanelRows == 0 && begin <= end && end <= rows, "a piece starts at a panel and stays in its tensor");
+  if (layout == Layout::panels) return panels_bytes(type, end - begin, cols);
+  return static_cast<uint64_t>(end - begin) * row_bytes(type, cols);
+}
+
+uint64_t StoredTensor::stored_offset(uint32_t row) const {
+  if (layout == Layout::panels) return offset + static_cast<uint64_t>(row / kPanelRows) * panel_bytes(type, cols);
+  return offset + static_cast<uint64_t>(row) * row_bytes(type, cols);
+}
+
+uint64_t Program::storage_bytes() const {
+  uint64_t sum = 0;
+  for (const Block& b : blocks) sum += b.storage_bytes;
+  return sum;
+}
+
+uint64_t Program::memory_bytes() const {
+  uint64_t sum = 0;
+  for (const Block& b : blocks) sum += b.memory_bytes;
+  return sum;
+}
+
+uint64_t Program::largest_block_storage() const {
+  uint64_t largest = 0;
+  for (const Block& b : blocks) largest = std::max(largest, b.storage_bytes);
+  return largest;
+}
+
+Cost Program::cost() const {
+  Cost sum = other;
+  for (const Visit& v : visits) sum += v.cost;
+  return sum;
+}
+
+bool Placement::streams() const {
+  return std::any_of(pinned.begin(), pinned.end(), [](uint8_t p) { return p == 0; });
+}
+
+uint64_t Placement::pinned_bytes(const Program& program) const {
+  uint64_t sum = 0;
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (pinned[b]) sum += program.blocks[b].memory_bytes;
+  }
+  return sum;
+}
+
+uint64_t Placement::streamed_bytes(const Program& program) const {
+  uint64_t sum = 0;
+  for (const Visit& v : program.visits) {
+    if (!pinned[v.block]) sum += program.blocks[v.block].storage_bytes;
+  }
+  return sum;
+}
+
+}  // namespace ridge
