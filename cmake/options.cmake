@@ -1,7 +1,7 @@
 # Compiler options of every target. -ffp-contract=off is part of the arithmetic contract (docs/numerics.md): the compiler
 # must not fuse what the code did not.
 add_library(ridge_options INTERFACE)
-target_compile_options(ridge_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+target_compile_options(ridge_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
                        -Wold-style-cast -Wcast-qual -ffp-contract=off -fno-math-errno)
 target_include_directories(ridge_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
 if(RIDGE_WERROR)

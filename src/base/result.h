@@ -37,11 +37,15 @@ struct Error {
   std::optional<uint64_t> offset = std::nullopt;  // byte offset in the file, where one is known
 };
 
-inline Error usage_error(std::string message) { return {ErrorCode::usage, std::move(message)}; }
+inline Error usage_error(std::string message) {
+  return {ErrorCode::usage, std::move(message)};
+}
 inline Error bad_input(std::string message, std::optional<uint64_t> offset = {}) {
   return {ErrorCode::bad_input, std::move(message), offset};
 }
-inline Error does_not_fit(std::string message) { return {ErrorCode::does_not_fit, std::move(message)}; }
+inline Error does_not_fit(std::string message) {
+  return {ErrorCode::does_not_fit, std::move(message)};
+}
 inline Error io_error(std::string message, std::optional<uint64_t> offset = {}) {
   return {ErrorCode::io, std::move(message), offset};
 }
@@ -105,10 +109,14 @@ class [[nodiscard]] Result<void> {
 }  // namespace ridge
 
 // The value of an expression of type Result, or an early return of its error (works for Result<void> too).
-// A GNU statement expression, which g++ and clang both have: the call site stays one line.
-#define RIDGE_TRY(...)                                                    \
-  __extension__({                                                         \
-    auto ridge_try_result = (__VA_ARGS__);                                \
-    if (!ridge_try_result.ok()) return std::move(ridge_try_result).error(); \
-    std::move(ridge_try_result).value();                                  \
+// A GNU statement expression, which g++ and clang both have: the call site stays one line. Each use has a name of its
+// own, so that uses nest without shadowing one another.
+#define RIDGE_TRY(...) RIDGE_TRY_NAMED(RIDGE_TRY_JOIN(ridge_try_result_, __COUNTER__), __VA_ARGS__)
+#define RIDGE_TRY_JOIN(a, b) RIDGE_TRY_JOIN_EXPANDED(a, b)
+#define RIDGE_TRY_JOIN_EXPANDED(a, b) a##b
+#define RIDGE_TRY_NAMED(name, ...)                  \
+  __extension__({                                   \
+    auto name = (__VA_ARGS__);                      \
+    if (!name.ok()) return std::move(name).error(); \
+    std::move(name).value();                        \
   })

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/check.h"
@@ -94,13 +95,18 @@ struct ThreadPool::State {
   std::mutex mutex;
   std::condition_variable wake;
   std::vector<std::thread> threads;
+  std::optional<cpu_set_t> callers_cpus;  // where the caller might run before it was bound
 };
 
 ThreadPool::ThreadPool(const ThreadPoolOptions& options) : state_(std::make_unique<State>(options.threads)) {
   RIDGE_CHECK(options.threads >= 1, "a pool needs at least one thread");
   set_float_environment();
   auto cpu_of = [&](int worker) { return options.cpus[static_cast<size_t>(worker) % options.cpus.size()]; };
-  if (!options.cpus.empty()) bind_to_cpu(cpu_of(0));
+  if (!options.cpus.empty()) {
+    cpu_set_t before;
+    if (pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0) state_->callers_cpus = before;
+    bind_to_cpu(cpu_of(0));
+  }
   for (int worker = 1; worker < options.threads; ++worker) {
     int cpu = options.cpus.empty() ? -1 : cpu_of(worker);
     state_->threads.emplace_back([state = state_.get(), worker, cpu] {
@@ -118,9 +124,13 @@ ThreadPool::~ThreadPool() {
   }
   state_->wake.notify_all();
   for (auto& thread : state_->threads) thread.join();
+  // Threads that the caller starts later inherit its CPUs: left bound, they would all share one.
+  if (state_->callers_cpus) (void)pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &*state_->callers_cpus);
 }
 
-int ThreadPool::size() const { return state_->size; }
+int ThreadPool::size() const {
+  return state_->size;
+}
 
 void ThreadPool::run(FunctionRef<void(int worker)> job) {
   if (state_->size == 1) return job(0);

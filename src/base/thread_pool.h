@@ -6,7 +6,8 @@
 //   ThreadPool pool({.threads = 2});
 //   pool.split(rows, 16, [&](size_t begin, size_t end, int worker) { … });
 //
-// One thread may call run() or split() at a time; calls must not nest.
+// One thread may call run() or split() at a time; calls must not nest. With `cpus`, the thread that makes the pool is
+// bound too, and gets its CPUs back when it destroys the pool: threads that it starts meanwhile inherit the one CPU.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 namespace ridge {
 
 struct ThreadPoolOptions {
-  int threads = 1;            // ≥ 1, the caller included
+  int threads = 1;             // ≥ 1, the caller included
   std::vector<int> cpus = {};  // worker i is bound to cpus[i % size]; empty: not bound
 };
 

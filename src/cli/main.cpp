@@ -1,1 +1,65 @@
-int main() { return 0; }
+// The program: one command per file, listed here.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+
+#include "base/log.h"
+#include "cli/common.h"
+#include "kernels/choose.h"
+#include "machine/heap.h"
+
+namespace {
+
+constexpr const char* kAbout =
+    "Ridge runs language models that do not fit in memory, and shows what limits them.\n\n"
+    "  ridge run smollm2-135m --memory 64M -p \"What is the capital of France?\"\n"
+    "  ridge run model.gguf                  (a chat)\n"
+    "  ridge info model.gguf                 (what it is and what it needs)";
+
+std::string version_text() {
+  std::string isa = "unknown";
+  if (auto choice = ridge::choose_kernels({}); choice.ok()) isa = ridge::name_of(choice.value().kernels.isa);
+  return fmt::format("ridge {} ({}; {} {}; kernels: {})", RIDGE_VERSION, RIDGE_BUILD_TYPE,
+#if defined(__clang__)
+                     "clang", __clang_major__,
+#else
+                     "g++", __GNUC__,
+#endif
+                     isa);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ridge::tune_heap();
+  std::signal(SIGPIPE, SIG_IGN);   // a closed pipe is an error of write(), with a line of its own
+  CLI::App app(kAbout, "ridge");
+  app.set_version_flag("--version", version_text);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.get_formatter()->column_width(28);
+  bool verbose = false, quiet = false;
+  app.add_flag("-v,--verbose", verbose, "say more on stderr");
+  app.add_flag("-q,--quiet", quiet, "say only what went wrong");
+  app.parse_complete_callback([&] {
+    ridge::set_verbosity(quiet ? ridge::Verbosity::quiet : verbose ? ridge::Verbosity::verbose : ridge::Verbosity::normal);
+  });
+  using namespace ridge::cli;
+  for (auto* add : {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_probe, add_pack, add_models}) {
+    add(app);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::string command = app.get_subcommands().empty() ? "ridge" : "ridge " + app.get_subcommands()[0]->get_name();
+    return report(ridge::usage_error(fmt::format("{}; see `{} --help`", e.what(), command)));
+  }
+  return exit_code();
+}

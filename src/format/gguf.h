@@ -1,7 +1,7 @@
 // GGUF files: metadata and the list of tensors. Reads versions 2 and 3 and split files; never maps a file.
 //
-// A hostile file can neither crash the reader nor make it allocate more than the file's size plus a constant: every count,
-// length, offset and overlap is checked before anything is allocated for it.
+// A hostile file can neither crash the reader nor make it allocate much: every count, length, offset and overlap is checked
+// against what the file really holds before anything is allocated for it (gguf_reader.h has the bound).
 //
 //   Gguf file = RIDGE_TRY(Gguf::open("model.gguf"));
 //   uint64_t layers = RIDGE_TRY(file.metadata().require_uint("llama.block_count"));

@@ -28,7 +28,7 @@ struct KernelEntry {
   Type type;       // the weight type, for operations that depend on one; else Type::F32
   uint32_t needs;  // FeatureBits that must all be present
   void (*function)();
-  const char* name;
+  const char* name;  // "matmul_q8 Q4_0 avx512": operation, type if there is one, and ISA or variant
 };
 
 }  // namespace ridge
@@ -53,6 +53,7 @@ RIDGE_DECLARE_ENTRIES(avx2, MatmulFloat)
 RIDGE_DECLARE_ENTRIES(avx2, Pack)
 RIDGE_DECLARE_ENTRIES(avx2, Vector)
 RIDGE_DECLARE_ENTRIES(avx2, Attention)
+RIDGE_DECLARE_ENTRIES(avxvnni, MatmulQ8)
 RIDGE_DECLARE_ENTRIES(avx512, MatmulQ8)
 RIDGE_DECLARE_ENTRIES(avx512, MatmulFloat)
 RIDGE_DECLARE_ENTRIES(avx512, Pack)

@@ -8,11 +8,17 @@ function(ridge_isa name)
   add_library(ridge_kernels_${name} OBJECT ${sources})
   target_link_libraries(ridge_kernels_${name} PRIVATE ridge_options)
   target_compile_options(ridge_kernels_${name} PRIVATE -O3 ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # False alarms of g++ 12: the "undefined" operands inside its own AVX-512 intrinsics.
+    target_compile_options(ridge_kernels_${name} PRIVATE -Wno-uninitialized)
+  endif()
   target_sources(ridge_kernels PRIVATE $<TARGET_OBJECTS:ridge_kernels_${name}>)
   target_compile_definitions(ridge_kernels PRIVATE RIDGE_ISA_${name}=1)
 endfunction()
 
+# Adding an ISA: a folder, a line here, and its entries in list.cpp (docs/kernels.md).
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   ridge_isa(avx2 -mavx2 -mfma -mf16c)
+  ridge_isa(avxvnni -mavx2 -mfma -mf16c -mavxvnni)
   ridge_isa(avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd -mavx512vnni -mprefer-vector-width=512)
 endif()

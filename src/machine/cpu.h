@@ -1,10 +1,18 @@
 // What this CPU and the operating system grant: ISA features (with the OS's consent checked, not CPUID alone), caches,
 // cores. Plain facts; nothing is measured here.
+//
+// Not for: memory limits (their own file), bandwidths and peaks (probes).
+//
+//   const CpuInfo& cpu = cpu_info();
+//   if (cpu.features.has_all(kAvx512 | kAvx512Vnni)) …
+//   ThreadPool pool({.threads = int(usable_cpus().size()), .cpus = usable_cpus()});
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "machine/feature_bits.h"
 
 namespace ridge {
 
@@ -15,9 +23,12 @@ struct CpuFeatures {
   constexpr CpuFeatures operator|(CpuFeatures other) const { return {bits | other.bits}; }
 };
 
-inline constexpr CpuFeatures kNoFeatures{0}, kAvx2Fma{1u << 0} /* AVX2, FMA, F16C */, kAvxVnni{1u << 1},
-    kAvx512{1u << 2} /* F, BW, VL, DQ, CD */, kAvx512Vnni{1u << 3}, kAvx512Vbmi{1u << 4}, kAvx512Bf16{1u << 5},
-    kAmxInt8{1u << 6}, kAmxBf16{1u << 7}, kNeonDot{1u << 8}, kNeonI8mm{1u << 9};
+inline constexpr CpuFeatures kNoFeatures{0}, kAvx2Fma{kBitAvx2Fma}, kAvxVnni{kBitAvxVnni}, kAvx512{kBitAvx512},
+    kAvx512Vnni{kBitAvx512Vnni}, kAvx512Vbmi{kBitAvx512Vbmi}, kAvx512Bf16{kBitAvx512Bf16}, kAmxInt8{kBitAmxInt8},
+    kAmxBf16{kBitAmxBf16}, kNeonDot{kBitNeonDot}, kNeonI8mm{kBitNeonI8mm};
+
+// What people call them: "avx2+fma", "avx512", "vnni", …, in the order of the bits.
+std::vector<std::string> feature_names(CpuFeatures features);
 
 struct CpuInfo {
   std::string model;             // as the CPU names itself
@@ -31,5 +42,9 @@ const CpuInfo& cpu_info();       // read once; thread-safe
 
 // The CPUs that this process may use, in order (its affinity mask, limited by the cgroup's CPU quota rounded up).
 std::vector<int> usable_cpus();
+
+// CPUs' worth of time that the cgroup grants (quota / period; the smallest over the process's group and its ancestors,
+// v1 and v2), or 0 if nothing limits it. `root` stands before /proc and /sys, so that tests can bring their own.
+double cgroup_cpu_quota(const std::string& root = "");
 
 }  // namespace ridge

@@ -11,10 +11,11 @@
 namespace ridge {
 
 struct ProbeOptions {
-  std::string storage_file;     // a file to read (any large one; a temporary one is written in storage_folder if empty)
-  std::string storage_folder;   // where the temporary file goes, default: the cache folder
-  int threads = 0;              // most threads to try, 0: all usable CPUs
-  bool quick = false;           // about 2 seconds instead of about 20
+  // A file to read, any large one. Empty: a temporary one is written in storage_folder.
+  std::string storage_file = {};
+  std::string storage_folder = {};  // where the temporary file goes, default: the cache folder
+  int threads = 0;                  // most threads to try, 0: all usable CPUs
+  bool quick = false;               // about 2 seconds instead of about 20
   bool memory = true, storage = true;
 };
 

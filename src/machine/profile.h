@@ -20,11 +20,11 @@ struct Measured {
   int runs = 0;
 };
 
-struct ReadPoint {             // read-only stream
+struct ReadPoint {  // read-only stream
   uint64_t footprint_bytes = 0;
   int threads = 1;
   bool huge_pages = false;
-  Measured gb_per_s;           // 1e9 bytes per second, all threads together
+  Measured gb_per_s;  // 1e9 bytes per second, all threads together
 };
 
 struct StoragePoint {
@@ -35,21 +35,23 @@ struct StoragePoint {
 };
 
 struct MachineProfile {
-  std::string name;            // CPU model or device
-  std::string measured_at;     // ISO date, empty for published profiles
-  bool contended = false;      // spread too wide to trust, or others were using the CPU
-  std::string contention;      // why
+  std::string name;         // CPU model or device
+  std::string measured_at;  // ISO date, empty for published profiles
+  bool contended = false;   // spread too wide to trust, or others were using the CPU
+  std::string contention;   // why
   std::vector<ReadPoint> reads;
   std::vector<StoragePoint> storage;
-  std::string storage_path;    // the file or folder that was probed
+  std::string storage_path;  // the file or folder that was probed
 
-  // Best read rate at a footprint and thread count: interpolated in log footprint between measured points (nullopt if none).
+  // Best read rate at a footprint and thread count: interpolated in log footprint between measured points (nullopt if
+  // none).
   std::optional<double> read_gb_per_s(uint64_t footprint_bytes, int threads) const;
-  std::optional<double> storage_gb_per_s() const;    // best direct point
+  std::optional<double> storage_gb_per_s()
+      const;  // best direct point; where O_DIRECT is refused, the best buffered one
 };
 
 Result<MachineProfile> load_profile(const std::string& path);
 Result<void> save_profile(const MachineProfile& profile, const std::string& path);
-std::string default_profile_path();    // $XDG_CACHE_HOME/ridge/machine.toml or ~/.cache/ridge/machine.toml
+std::string default_profile_path();  // $XDG_CACHE_HOME/ridge/machine.toml or ~/.cache/ridge/machine.toml
 
 }  // namespace ridge

@@ -6,7 +6,9 @@
 //
 //   auto io = RIDGE_TRY(make_io_engine({.files = paths, .buffers = {slab}}));
 //   RIDGE_TRY(io->submit({.file = 0, .offset = o, .bytes = n, .into = slot, .tag = 7}));
-//   Completion done = RIDGE_TRY(io->wait(7));
+//   RIDGE_TRY(io->wait(7));
+//
+// An engine belongs to the thread that made it.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/syscalls.h"
 
 namespace ridge {
 
@@ -32,6 +35,7 @@ struct ReadWish {
   uint64_t offset = 0, bytes = 0;
   uint8_t* into = nullptr;
   uint32_t tag = 0;            // several wishes may share a tag: wait(tag) waits for all of them
+  bool urgent = false;         // goes before what was submitted earlier and has not been started
 };
 
 inline constexpr uint64_t kIoAlign = 4096;
@@ -50,20 +54,27 @@ struct IoOptions {
   IoKind kind = IoKind::automatic;
   uint32_t depth = 32;                       // requests in flight
   uint64_t request_bytes = 512 * 1024;
+  Syscalls* syscalls = nullptr;              // nullptr: the real ones (tests make them fail)
 };
 
 class IoEngine {
  public:
   virtual ~IoEngine() = default;
+  // Bad input: the wish ends past the end of the file.
   virtual Result<void> submit(const ReadWish& wish) = 0;
   // Waits for every wish of this tag. Short reads are continued, EINTR and EAGAIN repeated, EIO retried twice; then an
   // I/O error with file, offset and cause. A file that was replaced or cut meanwhile is a bad-input error that says so.
   virtual Result<void> wait(uint32_t tag) = 0;
-  virtual bool ready(uint32_t tag) = 0;      // without waiting
-  virtual uint64_t bytes_read() const = 0;
+  virtual bool ready(uint32_t tag) = 0;      // without waiting; also starts requests that waited for a free place
+  virtual uint64_t bytes_read() const = 0;   // as asked of the device, alignment included
+  // "io_uring, O_DIRECT, registered buffers, 32 requests of 512 KiB", and why anything better was not used.
   virtual std::string description() const = 0;
 };
 
 Result<std::unique_ptr<IoEngine>> make_io_engine(const IoOptions& options);
+
+// The most that an engine charges to the process, whichever kind it becomes: rings, page lists of registered buffers of
+// `buffer_bytes`, stacks of reading threads, and pages that pass through the cache where O_DIRECT is refused.
+uint64_t io_engine_memory(uint64_t buffer_bytes);
 
 }  // namespace ridge

@@ -7,6 +7,7 @@
 //
 //   auto source = RIDGE_TRY(StreamingSource::create({.program = &program, .placement = placement, .pool = &pool,
 //                                                    .pack = kernels.pack, .io = IoKind::automatic}));
+//   uint64_t charged = StreamingSource::memory(program, placement, gathered, false).total();
 #pragma once
 
 #include <functional>
@@ -33,6 +34,7 @@ struct StreamingSourceOptions {
   bool keep_gathered = false;              // … whether to hold their rows in memory when they are in no pinned block
   Trace* trace = nullptr;
   bool huge_pages = true;
+  Syscalls* syscalls = nullptr;            // nullptr: the real ones (tests make them fail)
 };
 
 // What a source will charge to the process, by the same arithmetic that it then allocates by.
@@ -46,6 +48,7 @@ class StreamingSource : public WeightSource {
   // Opens the files, allocates everything at once, fills the pins (progress bar), starts the first reads.
   // Bad input: a file that is too short or was replaced; I/O: read failures with offset.
   static Result<std::unique_ptr<StreamingSource>> create(const StreamingSourceOptions& options);
+  // The most that a source made with these options charges, at its peak (while it loads).
   static SourceMemory memory(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                              bool keep_gathered);
 

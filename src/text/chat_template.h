@@ -4,7 +4,9 @@
 //   std::string text = RIDGE_TRY(chat.render({.messages = {{"user", "Hi"}}, .add_generation_prompt = true}));
 #pragma once
 
+#include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +23,8 @@ struct ChatMessage {
 struct ChatInput {
   std::vector<ChatMessage> messages;
   bool add_generation_prompt = true;
-  std::string bos_token, eos_token;    // their texts, as templates expect them
+  std::string bos_token = {}, eos_token = {};    // their texts, as templates expect them
+  std::optional<std::tm> now = std::nullopt;     // what the template's strftime_now shows; absent: the local time
 };
 
 // Immutable and thread-safe once parsed.
@@ -29,7 +32,7 @@ class ChatTemplate {
  public:
   // Bad input with line and column for syntax this interpreter does not know.
   static Result<ChatTemplate> parse(std::string_view source);
-  // Bad input if the template itself refuses (raise_exception) or fails; limits on output size and steps hold.
+  // Bad input, with line and column, if the template itself refuses (raise_exception) or fails; limits on output size and steps hold.
   Result<std::string> render(const ChatInput& input) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;

@@ -31,11 +31,19 @@ struct EncodeOptions {
 };
 
 struct DecodeOptions {
-  bool show_special = false;   // print control tokens' text too
+  bool show_special = false;        // print control tokens' text too
   bool keep_leading_space = false;  // do not drop the space that the tokenizer itself had put in front
 };
 
-enum class TokenKind : uint8_t { undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+enum class TokenKind : uint8_t {
+  undefined = 0,
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
 
 class Tokenizer {
  public:
@@ -45,11 +53,12 @@ class Tokenizer {
   // `tokenizer.ggml.model` = "none" is an error that says the file has no tokenizer.
   static Result<std::unique_ptr<Tokenizer>> from_metadata(Metadata& metadata);
 
-  // `text` need not be valid UTF-8: bad bytes are treated as the reference implementations do (byte tokens or bytes).
+  // `text` (below 1 GiB) need not be valid UTF-8: bad bytes become byte tokens or the tokens of single bytes.
   virtual std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const = 0;
   std::string decode(std::span<const TokenId> ids, const DecodeOptions& options) const;
 
-  // Bytes that one token prints in the middle of a text (may be part of a UTF-8 character); control: empty unless shown.
+  // Bytes that one token prints in the middle of a text (may be part of a UTF-8 character); control: empty unless
+  // shown.
   virtual std::string piece(TokenId id, bool show_special) const = 0;
   // The text of the vocabulary entry as stored.
   virtual std::string_view text(TokenId id) const = 0;
@@ -57,7 +66,7 @@ class Tokenizer {
   virtual std::optional<TokenId> find(std::string_view text) const = 0;
 
   virtual size_t size() const = 0;
-  virtual std::string description() const = 0;   // "BPE (smollm), 49,152 tokens"
+  virtual std::string description() const = 0;  // "BPE (smollm), 49,152 tokens"
   virtual std::optional<TokenId> bos() const = 0;
   virtual std::optional<TokenId> eos() const = 0;
   virtual bool adds_bos() const = 0;
@@ -74,7 +83,7 @@ class DetokenizeStream {
  public:
   DetokenizeStream(const Tokenizer& tokenizer, DecodeOptions options);
   std::string push(TokenId id);
-  std::string finish();          // what is left, even if it is no complete character
+  std::string finish();  // what is left, even if it is no complete character
 
  private:
   const Tokenizer& tokenizer_;

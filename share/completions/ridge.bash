@@ -1,0 +1,54 @@
+# bash completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
+
+_ridge_options() {
+  local engine="--memory --context --threads --cpus --isa --numerics --io"
+  case $1 in
+    run)
+      echo "$engine --prompt --file --n-predict --system --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
+        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed"
+      ;;
+    info) echo "--tensors --json" ;;
+    tokenize) echo "--no-special --parse-special --json --lines-json" ;;
+    detokenize) echo "--show-special" ;;
+    logits) echo "$engine --tokens --output" ;;
+    perplexity) echo "$engine --window --windows --kl --json" ;;
+    probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
+    pack) echo "--output" ;;
+    models) echo "" ;;
+    *) echo "--version --verbose --quiet" ;;
+  esac
+}
+
+_ridge() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
+  local commands="run info tokenize detokenize logits perplexity probe pack models"
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    if [[ $word != -* ]]; then
+      command=$word
+      break
+    fi
+  done
+  COMPREPLY=()
+  case $previous in
+    --isa) mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avx512" -- "$current"); return ;;
+    --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
+    --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact" -- "$current"); return ;;
+    --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
+    -f | --file | -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+  esac
+  if [[ $current == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")
+  elif [[ -z $command ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+  elif [[ $command == models ]]; then
+    if [[ $previous == get ]]; then
+      mapfile -t COMPREPLY < <(compgen -W "smollm2-135m gemma3-270m" -- "$current")
+    else
+      mapfile -t COMPREPLY < <(compgen -W "get" -- "$current")
+    fi
+  else
+    mapfile -t COMPREPLY < <(compgen -W "smollm2-135m gemma3-270m" -- "$current"; compgen -f -- "$current")
+  fi
+}
+
+complete -o filenames -F _ridge ridge

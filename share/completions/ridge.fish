@@ -1,0 +1,68 @@
+# fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
+
+set -l commands run info tokenize detokenize logits perplexity probe pack models
+complete -c ridge -f
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
+complete -c ridge -s v -l verbose -d 'say more'
+complete -c ridge -s q -l quiet -d 'say only what went wrong'
+complete -c ridge -s h -l help -d 'what there is'
+
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a run -d 'answer, continue, or chat'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a info -d 'what a model is and needs'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a tokenize -d 'text to token ids'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a detokenize -d 'token ids to text'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a logits -d 'logits to a NumPy file'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a perplexity -d 'how well it predicts a text'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
+
+# A model: a file, or the name of a demo model.
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity pack' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
+
+set -l engine '__fish_seen_subcommand_from run logits perplexity'
+complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
+complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
+complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
+complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
+complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512' -d 'at most this instruction set'
+complete -c ridge -n "$engine" -l numerics -x -a 'default exact' -d arithmetic
+complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
+
+set -l run '__fish_seen_subcommand_from run'
+complete -c ridge -n "$run" -s p -l prompt -x -d 'the text to answer'
+complete -c ridge -n "$run" -s f -l file -r -F -d 'read it from a file'
+complete -c ridge -n "$run" -s n -l n-predict -x -d 'most tokens to generate'
+complete -c ridge -n "$run" -l system -x -d 'system message'
+complete -c ridge -n "$run" -l stop -x -d 'end before this text'
+complete -c ridge -n "$run" -l raw -d 'no chat template'
+complete -c ridge -n "$run" -l ignore-eos -d 'go on after the model ends'
+complete -c ridge -n "$run" -l stats -d 'where time and bytes went'
+complete -c ridge -n "$run" -l explain -d 'what was planned and why'
+complete -c ridge -n "$run" -l temp -x -d 'temperature, 0 is greedy'
+complete -c ridge -n "$run" -l top-k -x -d 'keep the k likeliest'
+complete -c ridge -n "$run" -l top-p -x -d 'keep this probability'
+complete -c ridge -n "$run" -l min-p -x -d 'drop what is less likely'
+complete -c ridge -n "$run" -l repeat-penalty -x -d 'divide recent logits'
+complete -c ridge -n "$run" -l presence-penalty -x -d 'subtract from recent logits'
+complete -c ridge -n "$run" -l frequency-penalty -x -d 'subtract per occurrence'
+complete -c ridge -n "$run" -l logit-bias -x -d 'TOKEN=BIAS'
+complete -c ridge -n "$run" -l seed -x -d 'the same seed gives the same text'
+
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity probe' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
+complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
+complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
+complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l lines-json -d 'JSON array of strings in, of ids out'
+complete -c ridge -n '__fish_seen_subcommand_from detokenize' -l show-special -d 'print control tokens too'
+complete -c ridge -n '__fish_seen_subcommand_from logits' -l tokens -x -d 'token ids'
+complete -c ridge -n '__fish_seen_subcommand_from logits probe pack' -s o -l output -r -F -d 'write to this file'
+complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l window -x -d 'tokens read at a time'
+complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l windows -x -d 'at most this many'
+complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l kl -d 'KL divergence from the exact arithmetic'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 2 seconds'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l file -r -F -d 'read this file'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l folder -x -a '(__fish_complete_directories)' -d 'for the temporary file'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -s t -l threads -x -d 'most threads to try'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memory only'

@@ -1,0 +1,110 @@
+// The chat of `ridge run` on a terminal: lines in, streamed answers out.
+//
+// Ctrl-C stops the answer and keeps what was said; Ctrl-D leaves. When the context is full the oldest turns are dropped,
+// and that is said.
+#include <editline/readline.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/log.h"
+#include "cli/run.h"
+
+namespace ridge::cli {
+namespace {
+
+// A quarter of the context stays free for the answer.
+constexpr uint64_t kAnswerShare = 4;
+
+std::optional<std::string> read_line() {
+  char* line = ::readline("> ");
+  if (line == nullptr) return std::nullopt;
+  std::string text = line;
+  if (!text.empty()) ::add_history(line);
+  std::free(line);   // readline's contract: the caller frees the line
+  return text;
+}
+
+// The conversation as the model will see it: for a model without a template, its text so far.
+class Conversation {
+ public:
+  Conversation(const Engine& engine, const Prompt& prompt, const RunFlags& flags) : engine_(engine), prompt_(prompt) {
+    if (flags.system && prompt.is_chat()) {
+      messages_.push_back({"system", *flags.system});
+      fixed_ = 1;
+    }
+  }
+
+  void say(std::string role, std::string content) { messages_.push_back({std::move(role), std::move(content)}); }
+
+  // Tokens of the conversation, the oldest turns dropped until the answer has room.
+  Result<std::vector<TokenId>> tokens() {
+    size_t dropped = 0;
+    for (;;) {
+      std::vector<TokenId> ids = RIDGE_TRY(prompt_.conversation(messages_));
+      uint64_t room = engine_.context() - engine_.context() / kAnswerShare;
+      if (ids.size() <= room || messages_.size() <= fixed_ + 1) {
+        if (dropped > 0) note(fmt::format("the context of {} is full: the {} oldest messages were dropped", engine_.context(), dropped));
+        return ids;
+      }
+      // A turn is a question and its answer; templates insist that they alternate.
+      size_t turn = std::min<size_t>(2, messages_.size() - fixed_ - 1);
+      messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(fixed_), messages_.begin() + static_cast<ptrdiff_t>(fixed_ + turn));
+      dropped += turn;
+    }
+  }
+
+  void take_back() { messages_.pop_back(); }
+
+ private:
+  const Engine& engine_;
+  const Prompt& prompt_;
+  std::vector<ChatMessage> messages_;
+  size_t fixed_ = 0;
+};
+
+}  // namespace
+
+Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
+  note(prompt.is_chat() ? "chat: Ctrl-C stops an answer, Ctrl-D leaves"
+                          : "this model has no chat template: it continues your text; Ctrl-C stops it, Ctrl-D leaves");
+  Conversation conversation(engine, prompt, flags);
+  GenerateOptions options = generate_options(flags);
+  options.interrupted = &interrupt_flag();
+  for (;;) {
+    clear_interrupt();
+    std::optional<std::string> line = read_line();
+    if (!line) {
+      if (interrupt_flag()) {   // Ctrl-C at the prompt empties the line
+        RIDGE_TRY(print("\n"));
+        continue;
+      }
+      return print("\n");
+    }
+    if (line->empty()) continue;
+    if (Result<void> valid = require_utf8(*line, "the line"); !valid.ok()) {
+      warn(valid.error().message);
+      continue;
+    }
+    conversation.say("user", *line);
+    auto ids = conversation.tokens();
+    Result<void> printed;
+    auto answer = !ids.ok() ? Result<Generation>(ids.error())
+                            : generate(engine, ids.value(), options, sampler, [&](std::string_view piece) {
+                                printed = print(piece);
+                                return printed.ok();
+                              });
+    RIDGE_TRY(std::move(printed));
+    if (!answer.ok()) {
+      if (answer.error().code != ErrorCode::bad_input) return answer.error();
+      warn(answer.error().message);   // such as a line longer than the context: the chat goes on without it
+      conversation.take_back();
+      continue;
+    }
+    conversation.say("assistant", answer.value().text);
+    RIDGE_TRY(print("\n"));
+    if (answer.value().reason == StopReason::context_full) note("the answer was cut: the context is full");
+  }
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,167 @@
+#include "cli/common.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/model_store.h"
+#include "text/utf8.h"
+
+namespace ridge::cli {
+namespace {
+
+int g_exit_code = 0;
+std::atomic<bool> g_interrupted{false};
+
+void on_interrupt(int) {
+  // A second Ctrl-C means it: end now (the default action is async-signal-safe).
+  if (g_interrupted.exchange(true)) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
+}
+
+}  // namespace
+
+void on_run(CLI::App& command, Run run) {
+  command.callback([run = std::move(run)] {
+    Result<void> done = run();
+    g_exit_code = done.ok() ? 0 : report(done.error());
+  });
+}
+
+int exit_code() { return g_exit_code; }
+
+int report(const Error& error) {
+  warn(error.message);
+  return static_cast<int>(error.code);
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  command.add_option("MODEL", flags.model, "GGUF file (any part of a split one), .ridge pack, or a name from `ridge models`")
+      ->required();
+  command.add_option("-m,--memory", flags.memory, "hard limit for everything the process uses, such as 300M or 1.5G");
+  command.add_option("-c,--context", flags.context, "positions to keep (default: the model's, at most 4096)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  command.add_option("-t,--threads", flags.threads, "compute threads (default: all CPUs this process may use)");
+  command.add_option("--cpus", flags.cpus, "bind the threads to these CPUs, such as 0,2,4");
+  command.add_option("--isa", flags.isa, "at most this instruction set: scalar, avx2, avx512");
+  command.add_option("--numerics", flags.numerics, "default, or exact (float activations and cache: the reference)");
+  command.add_option("--io", flags.io, "how weights are read: auto, uring, threads, buffered");
+}
+
+Result<EngineOptions> engine_options(const EngineFlags& flags) {
+  EngineOptions o;
+  o.path = RIDGE_TRY(resolve_model(flags.model));
+  if (!flags.memory.empty()) o.memory = RIDGE_TRY(parse_bytes(flags.memory));
+  o.context = static_cast<uint64_t>(flags.context);
+  if (flags.threads) {
+    constexpr int kMostThreads = 1024;
+    if (*flags.threads < 1 || *flags.threads > kMostThreads) {
+      return usage_error(fmt::format("--threads {} is no usable number: give 1 to {}", *flags.threads, kMostThreads));
+    }
+    o.threads = *flags.threads;
+  }
+  if (!flags.cpus.empty()) {
+    for (TokenId cpu : RIDGE_TRY(parse_ids(flags.cpus))) o.cpus.push_back(cpu);
+    if (!flags.threads) o.threads = static_cast<int>(o.cpus.size());
+  }
+  if (!flags.isa.empty()) o.isa = RIDGE_TRY(parse_isa(flags.isa));
+  o.numerics = RIDGE_TRY(parse_numerics(flags.numerics));
+  o.io = RIDGE_TRY(parse_io_kind(flags.io));
+  return o;
+}
+
+Result<std::string> resolve_model(const std::string& name) {
+  struct stat info {};
+  if (::stat(name.c_str(), &info) == 0) return name;
+  if (const DemoModel* demo = find_demo_model(name)) {
+    std::string path = demo_model_path(*demo);
+    if (::stat(path.c_str(), &info) == 0) return path;
+    return bad_input(fmt::format("the model '{}' is not in the cache yet: run `ridge models get {}`", name, name));
+  }
+  return name;   // the reader says what is wrong with it
+}
+
+Result<void> print(std::string_view text) {
+  while (!text.empty()) {
+    ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      return io_error(fmt::format("standard output cannot be written ({}): the result is not complete", std::strerror(errno)));
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Result<std::string> read_text(const std::string& path) {
+  bool standard_input = path == "-";
+  std::string name = standard_input ? "standard input" : path;
+  int fd = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return bad_input(fmt::format("{}: cannot be opened ({})", name, std::strerror(errno)));
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      int error = errno;
+      if (!standard_input) ::close(fd);
+      return bad_input(fmt::format("{}: cannot be read ({})", name, std::strerror(error)));
+    }
+    if (n == 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  if (!standard_input) ::close(fd);
+  return text;
+}
+
+Result<void> require_utf8(std::string_view text, std::string_view what) {
+  size_t bad = first_invalid_utf8(text);
+  if (bad == std::string_view::npos) return {};
+  return bad_input(fmt::format("{}: byte {} (0x{:02x}) is no valid UTF-8: convert the text first", what, bad,
+                               static_cast<unsigned char>(text[bad])),
+                   bad);
+}
+
+const std::atomic<bool>& interrupt_flag() {
+  static const bool installed = [] {
+    struct sigaction action {};
+    action.sa_handler = on_interrupt;
+    ::sigaction(SIGINT, &action, nullptr);   // no SA_RESTART: a waiting read returns
+    return true;
+  }();
+  (void)installed;
+  return g_interrupted;
+}
+
+void clear_interrupt() { g_interrupted = false; }
+
+Result<std::vector<TokenId>> parse_ids(std::string_view text) {
+  std::vector<TokenId> ids;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    TokenId id = 0;
+    auto [rest, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || id < 0 || (rest != end && *rest != ',' && *rest != ' ')) {
+      return usage_error(fmt::format("'{}' is no list of numbers: write them like 1,2,3", text));
+    }
+    ids.push_back(id);
+    at = rest;
+    while (at < end && (*at == ',' || *at == ' ')) ++at;
+  }
+  return ids;
+}
+
+}  // namespace ridge::cli

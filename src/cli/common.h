@@ -1,0 +1,74 @@
+// What the commands share: engine flags, error lines, output that notices a closed pipe.
+//
+// A command is one file: it adds its subcommand with flags, help and examples to the app, and a function that runs it and
+// returns an exit code. main.cpp lists them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ridge::cli {
+
+// Set by a subcommand's callback; main returns it.
+using Run = std::function<Result<void>()>;
+void on_run(CLI::App& command, Run run);
+int exit_code();
+
+// The error's line on stderr; returns its exit code.
+int report(const Error& error);
+
+// Flags that every command with an engine takes.
+struct EngineFlags {
+  std::string model;
+  std::string memory;
+  int64_t context = 0;
+  std::optional<int> threads;
+  std::string cpus;
+  std::string isa;
+  std::string numerics = "default";
+  std::string io = "auto";
+};
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+Result<EngineOptions> engine_options(const EngineFlags& flags);
+
+// The model argument: a path, or the name of a demo model that is in the cache (`ridge models`).
+Result<std::string> resolve_model(const std::string& name);
+
+// Writes to stdout at once; an I/O error if stdout is closed or full.
+Result<void> print(std::string_view text);
+
+// The text of a file, or of standard input for "-". Bad input for what cannot be read.
+Result<std::string> read_text(const std::string& path);
+// Bad input with the byte offset if the text is no UTF-8.
+Result<void> require_utf8(std::string_view text, std::string_view what);
+
+// Ctrl-C: the first sets the flag, a second one ends the program.
+const std::atomic<bool>& interrupt_flag();
+void clear_interrupt();
+
+// Token ids as people write them: "1,2,3".
+Result<std::vector<TokenId>> parse_ids(std::string_view text);
+
+// One per command.
+void add_run(CLI::App& app);
+void add_info(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_detokenize(CLI::App& app);
+void add_logits(CLI::App& app);
+void add_perplexity(CLI::App& app);
+void add_probe(CLI::App& app);
+void add_pack(CLI::App& app);
+void add_models(CLI::App& app);
+
+}  // namespace ridge::cli

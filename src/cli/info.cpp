@@ -1,0 +1,169 @@
+// ridge info: what a model file is, and what it needs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/common.h"
+#include "model/model_file.h"
+#include "tensor/panel.h"
+
+namespace ridge::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge info smollm2-135m\n"
+    "  ridge info model.gguf --tensors\n"
+    "  ridge info model.gguf --json";
+
+struct Flags {
+  std::string model;
+  bool tensors = false, json = false;
+};
+
+std::string shape_text(const GgufTensor& t) {
+  std::string text;
+  for (uint32_t d = 0; d < t.dims; ++d) text += fmt::format("{}{}", d ? " × " : "", t.shape[d]);
+  return text;
+}
+
+Json types_json(const Gguf& file) {
+  struct Sum {
+    uint64_t tensors = 0, bytes = 0, elements = 0;
+  };
+  std::map<std::string_view, Sum> sums;
+  for (const GgufTensor& t : file.tensors()) {
+    Sum& s = sums[type_info(t.type).name];
+    ++s.tensors;
+    s.bytes += t.bytes;
+    s.elements += t.elements();
+  }
+  Json out = Json::array();
+  for (const auto& [name, s] : sums) {
+    out.push_back({{"type", name}, {"tensors", s.tensors}, {"bytes", s.bytes},
+                   {"bits_per_weight", 8.0 * static_cast<double>(s.bytes) / static_cast<double>(s.elements)}});
+  }
+  return out;
+}
+
+// What runs need at a few contexts: the smallest budget, everything in memory, and the cache alone.
+Result<Json> needs_json(const std::string& path, uint32_t trained) {
+  Json out = Json::array();
+  for (uint64_t context : {512u, 2048u, 8192u, 32768u}) {
+    if (context > trained && context != 512) break;
+    Engine::Needs needs = RIDGE_TRY(Engine::needs(path, std::min<uint64_t>(context, trained)));
+    out.push_back({{"context", std::min<uint64_t>(context, trained)}, {"smallest_budget", needs.smallest},
+                   {"resident", needs.resident}, {"kv_cache", needs.kv}});
+  }
+  return out;
+}
+
+Result<Json> describe(const std::string& path, const Flags& flags) {
+  auto model = RIDGE_TRY(Model::open(path));
+  const ModelConfig& c = model->config();
+  const Gguf& file = model->file();
+  uint64_t bytes = 0, elements = 0;
+  for (const GgufTensor& t : file.tensors()) {
+    bytes += t.bytes;
+    elements += t.elements();
+  }
+  auto chat = RIDGE_TRY(file.metadata().string("tokenizer.chat_template"));
+  Json j;
+  j["file"] = path;
+  j["name"] = c.name;
+  j["architecture"] = c.architecture;
+  j["parameters"] = elements;
+  j["weight_bytes"] = bytes;
+  j["bits_per_weight"] = 8.0 * static_cast<double>(bytes) / static_cast<double>(std::max<uint64_t>(1, elements));
+  j["layers"] = c.layers;
+  j["width"] = c.width;
+  j["feed_forward"] = c.ffn;
+  j["heads"] = c.heads;
+  j["kv_heads"] = c.kv_heads;
+  j["head_size"] = c.key_dim;
+  j["vocabulary"] = c.vocabulary;
+  j["tied_head"] = model->tied();
+  j["trained_context"] = c.context;
+  uint32_t window = 0;
+  for (const KvLayer& l : model->kv_layers()) window = std::max(window, l.window);
+  if (window != 0) j["sliding_window"] = window;
+  j["kv_bytes_per_token"] = KvCache::bytes_per_token(model->kv_layers(), KvType::f16);
+  j["chat_template"] = chat.has_value();
+  j["types"] = types_json(file);
+  if (flags.tensors) {
+    j["tensors"] = Json::array();
+    for (const GgufTensor& t : file.tensors()) {
+      std::vector<uint64_t> shape(t.shape.begin(), t.shape.begin() + t.dims);
+      j["tensors"].push_back({{"name", t.name}, {"type", type_info(t.type).name}, {"shape", shape}, {"bytes", t.bytes}});
+    }
+  }
+  auto tokenizer = Tokenizer::from_metadata(model->file().metadata());
+  j["tokenizer"] = tokenizer.ok() ? tokenizer.value()->description() : "none";
+  j["needs"] = RIDGE_TRY(needs_json(path, c.context));
+  return j;
+}
+
+std::string table(const Json& j) {
+  std::string text;
+  auto row = [&](std::string_view name, const std::string& value) { text += fmt::format("{:<16} {}\n", name, value); };
+  auto number = [&](const char* key) { return j[key].get<uint64_t>(); };
+  if (!j["name"].get<std::string>().empty()) row("name", j["name"].get<std::string>());
+  row("architecture", j["architecture"].get<std::string>());
+  row("parameters", format_count(number("parameters")));
+  row("weights", fmt::format("{}, {:.2f} bits each", format_bytes(number("weight_bytes")), j["bits_per_weight"].get<double>()));
+  for (const Json& t : j["types"]) {
+    row("", fmt::format("{:<7} {:>4} tensors  {:>9}  {:.2f} bits", t["type"].get<std::string>(), t["tensors"].get<uint64_t>(),
+                        format_bytes(t["bytes"].get<uint64_t>()), t["bits_per_weight"].get<double>()));
+  }
+  row("layers", fmt::format("{}, width {}, feed-forward {}", number("layers"), number("width"), number("feed_forward")));
+  row("attention", fmt::format("{} heads of {}, {} for keys and values{}", number("heads"), number("head_size"), number("kv_heads"),
+                               j.contains("sliding_window") ? fmt::format(", window {}", number("sliding_window")) : ""));
+  row("vocabulary", fmt::format("{} tokens, head {}", format_count(number("vocabulary")),
+                                j["tied_head"].get<bool>() ? "tied to the embedding" : "of its own"));
+  row("tokenizer", j["tokenizer"].get<std::string>());
+  row("chat template", j["chat_template"].get<bool>() ? "yes" : "no: the model continues text");
+  row("trained context", format_count(number("trained_context")));
+  row("KV cache", fmt::format("{} per token{}", format_bytes(number("kv_bytes_per_token")),
+                              j.contains("sliding_window") ? ", and the windows" : ""));
+  text += "\ncontext   smallest budget   all in memory   KV cache\n";
+  for (const Json& n : j["needs"]) {
+    text += fmt::format("{:>7}   {:>15}   {:>13}   {:>8}\n", n["context"].get<uint64_t>(), format_bytes(n["smallest_budget"].get<uint64_t>()),
+                        format_bytes(n["resident"].get<uint64_t>()), format_bytes(n["kv_cache"].get<uint64_t>()));
+  }
+  return text;
+}
+
+Result<void> run(const Flags& flags) {
+  std::string path = RIDGE_TRY(resolve_model(flags.model));
+  Json j = RIDGE_TRY(describe(path, flags));
+  if (flags.json) return print(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  std::string text = table(j);
+  if (flags.tensors) {
+    ModelFile file = RIDGE_TRY(open_model_file(path));
+    text += "\n";
+    for (const GgufTensor& t : file.header.tensors()) {
+      text += fmt::format("{:<36} {:<7} {:>18} {:>9}\n", t.name, type_info(t.type).name, shape_text(t), format_bytes(t.bytes));
+    }
+  }
+  return print(text);
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = app.add_subcommand("info", "what a model is and what it needs");
+  command->add_option("MODEL", flags->model, "GGUF file, .ridge pack, or a name from `ridge models`")->required();
+  command->add_flag("--tensors", flags->tensors, "list every tensor");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,62 @@
+// ridge logits: F32 logits of every position as a NumPy file, for checking against other implementations.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/log.h"
+#include "base/progress.h"
+#include "cli/common.h"
+#include "format/npy.h"
+#include "report/run_report.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge logits model.gguf --tokens 1,2,3 -o out.npy\n"
+    "  ridge logits model.gguf --tokens 1,2,3 -o out.npy --numerics exact --isa scalar\n"
+    "  ridge logits model.gguf --tokens 1,2,3 -o out.npy --memory 64M --io threads\n\n"
+    "The array is [tokens, vocabulary]; row i follows token i.";
+
+struct Flags {
+  EngineFlags engine;
+  std::string tokens, out;
+};
+
+// Rows computed at a time: enough to keep the head's weights busy, few enough for small budgets.
+constexpr uint32_t kLogitsRows = 8;
+
+Result<void> run(const Flags& flags) {
+  std::vector<TokenId> ids = RIDGE_TRY(parse_ids(flags.tokens));
+  if (ids.empty()) return usage_error("--tokens is empty: give ids such as 1,2,3");
+  EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
+  options.need_tokenizer = false;
+  options.logits_rows = kLogitsRows;
+  if (options.context == 0) options.context = std::max<uint64_t>(ids.size(), 16);
+  auto engine = RIDGE_TRY(Engine::open(options));
+  auto file = RIDGE_TRY(NpyWriter::create(flags.out, ids.size(), engine->model().config().vocabulary));
+  Progress bar("evaluating", ids.size(), ProgressUnit::items);
+  RIDGE_TRY(engine->evaluate_all(ids, [&](std::span<const float> row) {
+    bar.advance(1);
+    return file.append(row);
+  }));
+  RIDGE_TRY(file.finish());
+  detail(run_summary(*engine));
+  return {};
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = app.add_subcommand("logits", "write the logits of every position to a NumPy file");
+  add_engine_flags(*command, flags->engine);
+  command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->required();
+  command->add_option("-o,--output", flags->out, "the .npy file")->required();
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

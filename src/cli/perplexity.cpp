@@ -1,0 +1,94 @@
+// ridge perplexity: how well a model predicts a text, and how far the default arithmetic is from the exact one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "analyze/quality.h"
+#include "base/progress.h"
+#include "cli/common.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge perplexity smollm2-135m book.txt\n"
+    "  ridge perplexity model.gguf book.txt --window 1024 --windows 8 --memory 300M\n"
+    "  ridge perplexity model.gguf book.txt --kl --windows 2\n\n"
+    "The first half of every window is context, the second half is scored.";
+
+struct Flags {
+  EngineFlags engine;
+  std::string file;
+  uint32_t window = 512;
+  uint64_t windows = 0;
+  bool kl = false, json = false;
+};
+
+constexpr uint32_t kLogitsRows = 16;
+
+Result<void> run(const Flags& flags) {
+  EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
+  if (options.context == 0) options.context = flags.window;
+  options.logits_rows = kLogitsRows;
+  std::string text = RIDGE_TRY(read_text(flags.file));
+  RIDGE_TRY(require_utf8(text, flags.file));
+  // With --kl two engines share the budget.
+  if (flags.kl && options.memory) *options.memory /= 2;
+  auto engine = RIDGE_TRY(Engine::open(options));
+  std::vector<TokenId> ids = engine->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
+  WindowOptions window{.window = flags.window, .most_windows = flags.windows == 0 ? UINT64_MAX : flags.windows};
+  uint64_t total = std::min<uint64_t>(ids.size() / window.window, window.most_windows) * window.window;
+
+  Likelihood l;
+  {
+    Progress bar("reading", total, ProgressUnit::items);
+    l = RIDGE_TRY(likelihood(*engine, ids, window, [&](uint64_t n, double nll) {
+      bar.annotate(fmt::format("NLL {:.4f}", nll));
+      bar.advance(n);
+    }));
+  }
+  std::optional<Divergence> d;
+  if (flags.kl) {
+    options.numerics = Numerics::exact;
+    auto exact = RIDGE_TRY(Engine::open(options));
+    Progress bar("comparing", total, ProgressUnit::items);
+    d = RIDGE_TRY(divergence(*exact, *engine, ids, window, [&](uint64_t n, double kl) {
+      bar.annotate(fmt::format("KL {:.5f}", kl));
+      bar.advance(n);
+    }));
+  }
+  if (flags.json) {
+    nlohmann::ordered_json out = {{"nll", l.nll}, {"standard_error", l.standard_error}, {"perplexity", std::exp(l.nll)},
+                                  {"scored", l.scored}, {"windows", l.windows}, {"window", window.window}};
+    if (d) out["kl"] = {{"pooled", d->kl}, {"standard_error", d->standard_error}, {"same_top", d->same_top}, {"positions", d->positions}};
+    return print(out.dump(2) + "\n");
+  }
+  std::string out = fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} tokens scored in {} windows of {})\n", l.nll,
+                                l.standard_error, std::exp(l.nll), l.scored, l.windows, window.window);
+  if (d) {
+    out += fmt::format("KL(exact ‖ default) {:.6f} ± {:.6f} nats over {} positions; the same likeliest token in {:.2f} %\n", d->kl,
+                       d->standard_error, d->positions, d->same_top * 100);
+  }
+  return print(out);
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = app.add_subcommand("perplexity", "how well a model predicts a text");
+  add_engine_flags(*command, flags->engine);
+  command->add_option("FILE", flags->file, "the text, - for standard input")->required();
+  command->add_option("--window", flags->window, "tokens read at a time")->capture_default_str()->check(CLI::Range(4u, 1u << 20));
+  command->add_option("--windows", flags->windows, "at most this many windows");
+  command->add_flag("--kl", flags->kl, "also the KL divergence of the default arithmetic from the exact one");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

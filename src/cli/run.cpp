@@ -1,0 +1,160 @@
+// ridge run: answers a prompt, continues a text, or chats.
+#include "cli/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/log.h"
+#include "report/run_report.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge run smollm2-135m -p \"Why is the sky blue?\"\n"
+    "  ridge run model.gguf --memory 300M -f notes.txt -n 200 --stats\n"
+    "  echo \"Once upon a time\" | ridge run model.gguf --raw -n 50 -\n"
+    "  ridge run model.gguf                                 (a chat; Ctrl-D leaves)\n"
+    "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)";
+
+Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std::string>& words) {
+  std::vector<std::pair<TokenId, float>> out;
+  for (const std::string& word : words) {
+    // "1234=-5" or "1234+5" or "1234-5"
+    size_t cut = word.find_first_of("=+-", 1);
+    TokenId id = 0;
+    float bias = 0;
+    bool good = cut != std::string::npos && std::from_chars(word.data(), word.data() + cut, id).ptr == word.data() + cut;
+    if (good) {
+      std::string number = word.substr(word[cut] == '=' || word[cut] == '+' ? cut + 1 : cut);
+      if (!number.empty() && number[0] == '+') number.erase(0, 1);
+      auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bias);
+      good = error == std::errc() && end == number.data() + number.size();
+    }
+    if (!good) return usage_error(fmt::format("--logit-bias '{}' is not understood: write TOKEN=BIAS, such as 15043=-2", word));
+    out.emplace_back(id, bias);
+  }
+  return out;
+}
+
+Result<std::string> prompt_text(const RunFlags& flags) {
+  std::string text;
+  if (flags.prompt) text = *flags.prompt;
+  if (!flags.file.empty()) {
+    std::string from_file = RIDGE_TRY(read_text(flags.file));
+    text = text.empty() ? from_file : text + "\n\n" + from_file;
+  }
+  RIDGE_TRY(require_utf8(text, flags.file.empty() ? "the prompt" : flags.file));
+  return text;
+}
+
+Result<void> answer(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
+  std::string text = RIDGE_TRY(prompt_text(flags));
+  std::vector<ChatMessage> messages;
+  if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
+  messages.push_back({"user", text});
+  std::vector<TokenId> ids = RIDGE_TRY(prompt.conversation(messages));
+  Result<void> printed;
+  GenerateOptions options = generate_options(flags);
+  options.interrupted = &interrupt_flag();
+  Generation g = RIDGE_TRY(generate(engine, ids, options, sampler, [&](std::string_view piece) {
+    if (flags.json) return true;
+    printed = print(piece);
+    return printed.ok();
+  }));
+  RIDGE_TRY(std::move(printed));
+  if (flags.json) {
+    nlohmann::ordered_json out = {{"text", g.text}, {"stop_reason", name_of(g.reason)}, {"tokens", g.ids},
+                                  {"prompt_tokens", g.prompt_tokens}, {"stats", run_json(engine)}};
+    return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  }
+  RIDGE_TRY(print("\n"));
+  if (g.reason == StopReason::context_full) note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
+  if (g.reason == StopReason::interrupted) note("stopped by Ctrl-C");
+  return {};
+}
+
+Result<void> run(RunFlags& flags) {
+  if (flags.engine.model == "-") return usage_error("the model cannot come from standard input: name a file");
+  flags.sampler.logit_bias = RIDGE_TRY(parse_bias(flags.logit_bias));
+  flags.sampler.seed = flags.seed ? *flags.seed : std::random_device{}();
+  RIDGE_TRY(check(flags.sampler));
+  EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
+  bool has_prompt = flags.prompt || !flags.file.empty();
+  bool terminal = ::isatty(STDIN_FILENO) == 1;
+  if (!has_prompt && !terminal) flags.file = "-";
+  if (!has_prompt && terminal && flags.json) return usage_error("--json needs a prompt: give -p TEXT, -f FILE or -");
+  if (flags.prompt) RIDGE_TRY(require_utf8(*flags.prompt, "the prompt"));
+  auto engine = RIDGE_TRY(Engine::open(options));
+  for (auto [id, bias] : flags.sampler.logit_bias) {
+    if (static_cast<size_t>(id) >= engine->tokenizer()->size()) {
+      return usage_error(fmt::format("--logit-bias {}: the vocabulary has {} tokens", id, engine->tokenizer()->size()));
+    }
+  }
+  if (flags.explain) note("\n" + explanation(*engine));
+  Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
+  if (flags.system && !prompt.is_chat()) {
+    note(flags.raw ? "--system is not used with --raw" : "--system is not used: this model has no chat template");
+  }
+  Sampler sampler(flags.sampler, engine->model().config().vocabulary);
+  bool chats = !has_prompt && terminal;
+  Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, prompt, sampler);
+  RIDGE_TRY(std::move(done));
+  if (flags.stats) {
+    note("\n" + run_table(*engine));
+  } else {
+    note(run_summary(*engine));
+  }
+  return {};
+}
+
+void add_sampler_flags(CLI::App& command, RunFlags& f) {
+  command.add_option("--temp", f.sampler.temperature, "temperature; 0 is greedy")->capture_default_str()->group("Sampling");
+  command.add_option("--top-k", f.sampler.top_k, "keep the k likeliest tokens; 0 is all")->capture_default_str()->group("Sampling");
+  command.add_option("--top-p", f.sampler.top_p, "keep the likeliest of this total probability")->capture_default_str()->group("Sampling");
+  command.add_option("--min-p", f.sampler.min_p, "drop what is less likely than this times the best")->capture_default_str()->group("Sampling");
+  command.add_option("--repeat-penalty", f.sampler.repeat_penalty, "divide the logits of recent tokens; 1 is off")->capture_default_str()->group("Sampling");
+  command.add_option("--presence-penalty", f.sampler.presence_penalty, "subtract this from recent tokens")->capture_default_str()->group("Sampling");
+  command.add_option("--frequency-penalty", f.sampler.frequency_penalty, "subtract this for every recent occurrence")->capture_default_str()->group("Sampling");
+  command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")->group("Sampling");
+  command.add_option("--seed", f.seed, "the same seed gives the same text")->group("Sampling");
+}
+
+}  // namespace
+
+GenerateOptions generate_options(const RunFlags& flags) {
+  return {.max_tokens = flags.max_tokens, .stops = flags.stops, .ignore_end = flags.ignore_end};
+}
+
+void add_run(CLI::App& app) {
+  auto flags = std::make_shared<RunFlags>();
+  auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
+  add_engine_flags(*command, flags->engine);
+  command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue");
+  command->add_option("-f,--file", flags->file, "read it from a file")->check(CLI::ExistingFile);
+  command->add_option_function<std::string>(
+      "INPUT", [flags](const std::string& word) {
+        if (word != "-") throw CLI::ValidationError("'" + word + "' is not understood: '-' reads the prompt from standard input");
+        flags->file = "-";
+      }, "- reads it from standard input");
+  command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: until the model ends)");
+  command->add_option("--system", flags->system, "system message of the conversation");
+  command->add_option("--stop", flags->stops, "end before this text, may be repeated");
+  command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
+  command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->add_flag("--stats", flags->stats, "say where the time and the bytes went");
+  command->add_flag("--explain", flags->explain, "say what was planned and why");
+  add_sampler_flags(*command, *flags);
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,29 @@
+// ridge run: shared by the single answer (run.cpp) and the chat (chat.cpp).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common.h"
+#include "engine/generate.h"
+#include "engine/prompt.h"
+#include "text/sampler.h"
+
+namespace ridge::cli {
+
+struct RunFlags {
+  EngineFlags engine;
+  std::optional<std::string> prompt, system;
+  std::string file;
+  int64_t max_tokens = -1;
+  SamplerOptions sampler;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> logit_bias, stops;
+  bool raw = false, json = false, stats = false, explain = false, ignore_end = false;
+};
+
+Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler);
+GenerateOptions generate_options(const RunFlags& flags);
+
+}  // namespace ridge::cli

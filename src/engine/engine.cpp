@@ -1,0 +1,305 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "machine/cpu.h"
+#include "machine/memory_limits.h"
+
+namespace ridge {
+namespace {
+
+constexpr uint64_t kDefaultContext = 4096, kSmallestContext = 512;
+// A pass of 128 tokens already keeps the integer units busy; longer ones only cost workspace (docs/measurements.md).
+constexpr uint32_t kLargestBatch = 128;
+
+// Charged by the kernel for us but not visible in our own sums: page tables (1/512 of what is mapped), kernel stacks,
+// rings, the C library's own buffers.
+constexpr uint64_t kReserve = 2 * kMiB;
+
+std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows) {
+  uint64_t most = std::min<uint64_t>(context, kLargestBatch);
+  if (logits_rows > 1) most = std::min<uint64_t>(most, logits_rows);
+  std::vector<uint32_t> out;
+  for (uint32_t batch = kLargestBatch; batch >= 1; batch /= 2) {
+    if (batch <= most) out.push_back(batch);
+  }
+  return out;
+}
+
+Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
+  Rates rates;
+  if (auto storage = machine.storage_gb_per_s()) {
+    rates.storage = *storage * 1e9;
+    rates.measured = true;
+  }
+  if (auto read = machine.read_gb_per_s(footprint, threads)) rates.memory = *read * 1e9;
+  return rates;
+}
+
+}  // namespace
+
+Result<Numerics> parse_numerics(std::string_view name) {
+  if (name == "default") return Numerics::standard;
+  if (name == "exact") return Numerics::exact;
+  return usage_error(fmt::format("--numerics '{}' is unknown: use default or exact", name));
+}
+
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  std::unique_ptr<Engine> engine(new Engine());
+  engine->options_ = options;
+  auto start = std::chrono::steady_clock::now();
+  RIDGE_TRY(engine->prepare());
+  RIDGE_TRY(engine->choose_budget());
+  RIDGE_TRY(engine->choose_context());
+  RIDGE_TRY(engine->allocate());
+  engine->times_.load = std::chrono::steady_clock::now() - start;
+  return engine;
+}
+
+// Everything small: kernels, the model's description, the tokenizer, what is known of the machine.
+Result<void> Engine::prepare() {
+  kernels_ = RIDGE_TRY(choose_kernels({.isa = options_.isa}));
+  model_ = RIDGE_TRY(Model::open(options_.path, {.context = options_.context}));
+  auto tokenizer = Tokenizer::from_metadata(model_->file().metadata());
+  if (tokenizer.ok()) {
+    tokenizer_ = std::move(tokenizer).value();
+  } else if (options_.need_tokenizer) {
+    return tokenizer.error();
+  }
+  // What is left of the vocabulary's arrays is of no use to a run.
+  for (const char* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"}) {
+    model_->file().metadata().erase(key);
+  }
+  int cpus = static_cast<int>(usable_cpus().size());
+  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
+  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
+  auto profile = load_profile(default_profile_path());
+  uint64_t footprint = model_->program({}, {}).memory_bytes();
+  if (profile.ok()) rates_ = rates_of(profile.value(), threads, footprint);
+  return {};
+}
+
+Result<void> Engine::choose_budget() {
+  if (options_.memory) {
+    budget_ = *options_.memory;
+    budget_reason_ = "--memory";
+    return {};
+  }
+  MemoryLimits limits = memory_limits();
+  // What we already hold is part of the charge that the limits leave us.
+  budget_ = limits.available + process_memory().resident;
+  budget_reason_ = limits.reason;
+  return {};
+}
+
+KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
+  return {.context = context, .batch = batch, .type = options_.numerics == Numerics::exact ? KvType::f32 : KvType::f16};
+}
+
+namespace {
+
+// The parts of the workspace slab, each on a page of its own.
+struct WorkspaceLayout {
+  uint64_t activations = 0, panels = 0, attention = 0, logits = 0;   // offsets
+  uint64_t total = 0;
+};
+
+WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint32_t logits_rows, int threads,
+                                 bool exact) {
+  constexpr uint64_t kPage = 4096;
+  WorkspaceLayout w;
+  uint64_t workers = static_cast<uint64_t>(threads);
+  uint32_t outputs = std::min(batch, logits_rows);
+  uint64_t floats = model.workspace_floats({.tokens = batch, .outputs = outputs}, exact);
+  w.panels = round_up(floats * sizeof(float), kPage);
+  w.attention = w.panels + workers * panel_scratch_bytes(program);
+  w.logits = w.attention + workers * round_up(attention_floats(model) * sizeof(float), kPage);
+  w.total = w.logits + round_up(uint64_t{outputs} * model.config().vocabulary * sizeof(float), kPage);
+  return w;
+}
+
+}  // namespace
+
+Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
+  constexpr uint64_t kThreadStack = 128 * kKiB;
+  ProcessMemory process = process_memory();
+  Account a;
+  a.add("program and libraries", process.mapped_files);
+  a.add("tokenizer, metadata and heap", process.anonymous);
+  a.add(fmt::format("KV cache, {} positions", context), KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
+  WorkspaceLayout w = workspace_layout(*model_, program, batch, options_.logits_rows, pool_->size(),
+                                       options_.numerics == Numerics::exact);
+  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
+  a.add("norms and biases", 2 * model_->vector_bytes());
+  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + 256 * kKiB);
+  a.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
+  a.add("page tables and reserve", kReserve + a.total() / 256);
+  return a;
+}
+
+PlanInput Engine::plan_input(uint64_t context) const {
+  PlanInput input;
+  input.budget = budget_;
+  input.program = [this](uint64_t slot) {
+    return model_->program({.tokens = 1}, {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
+  };
+  input.fixed = [this, context](const Program& program, uint32_t batch) { return fixed_account(program, batch, context); };
+  input.batches = batch_candidates(context, options_.logits_rows);
+  input.gathered = {model_->embedding().id};
+  input.rates = rates_;
+  return input;
+}
+
+Result<Plan> Engine::plan_for(uint64_t context) const { return make_plan(plan_input(context)); }
+
+// The user's context, or the model's up to 4096; under a budget the largest power of two from 512 that leaves room for
+// the slots and a quarter of the weights.
+Result<void> Engine::choose_context() {
+  uint64_t wish = options_.context;
+  if (wish == 0) wish = std::min<uint64_t>(model_->config().context, kDefaultContext);
+  if (options_.context > model_->config().context) {
+    note(fmt::format("the model was trained on {} positions; beyond them its answers get worse", model_->config().context));
+  }
+  if (options_.context != 0) {
+    plan_ = RIDGE_TRY(plan_for(wish));
+    context_ = wish;
+    return {};
+  }
+  for (uint64_t context = wish; context > kSmallestContext; context /= 2) {
+    auto plan = plan_for(context);
+    if (!plan.ok()) continue;
+    uint64_t quarter = plan.value().program.memory_bytes() / 4;
+    if (plan.value().placement.streams() && plan.value().placement.pinned_bytes(plan.value().program) < quarter) continue;
+    plan_ = std::move(plan).value();
+    context_ = context;
+    if (context < wish) note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context, wish));
+    return {};
+  }
+  context_ = std::min(wish, kSmallestContext);
+  plan_ = RIDGE_TRY(plan_for(context_));
+  if (context_ < wish) note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context_, wish));
+  return {};
+}
+
+Result<void> Engine::allocate() {
+  bool exact = options_.numerics == Numerics::exact;
+  cache_ = RIDGE_TRY(KvCache::create(model_->kv_layers(), kv_options(context_, plan_.batch)));
+  WorkspaceLayout w = workspace_layout(*model_, plan_.program, plan_.batch, options_.logits_rows, pool_->size(), exact);
+  workspace_ = RIDGE_TRY(Slab::allocate(w.total, {.what = "the activations"}));
+  uint8_t* base = workspace_.data();
+  auto floats = [&](uint64_t begin, uint64_t end) {
+    return std::span<float>(reinterpret_cast<float*>(base + begin), (end - begin) / sizeof(float));
+  };
+  source_ = RIDGE_TRY(StreamingSource::create({.program = &plan_.program,
+                                               .placement = plan_.placement,
+                                               .pool = pool_.get(),
+                                               .pack = kernels_.kernels.pack,
+                                               .io = options_.io,
+                                               .gathered = {model_->embedding().id},
+                                               .keep_gathered = plan_.keep_gathered,
+                                               .trace = options_.trace}));
+  RIDGE_TRY(model_->load_vectors(*source_));
+  machinery_ = {.kernels = &kernels_.kernels,
+                .pool = pool_.get(),
+                .source = source_.get(),
+                .cache = &cache_,
+                .workspace = floats(0, w.panels),
+                .panels = {base + w.panels, w.attention - w.panels},
+                .attention = floats(w.attention, w.logits),
+                .exact = exact,
+                .trace = options_.trace};
+  uint32_t outputs = std::min(plan_.batch, options_.logits_rows);
+  logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), outputs, model_->config().vocabulary);
+  return {};
+}
+
+Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
+  for (TokenId id : ids) {
+    if (id < 0 || static_cast<uint32_t>(id) >= model_->config().vocabulary) {
+      return bad_input(fmt::format("token {} is outside the vocabulary of {} tokens", id, model_->config().vocabulary));
+    }
+  }
+  if (position() + ids.size() > context_) {
+    return bad_input(fmt::format("{} tokens do not fit into the context of {} ({} are there already): shorten the text or raise "
+                                 "--context",
+                                 ids.size(), context_, position()));
+  }
+  return {};
+}
+
+Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs) {
+  Matrix<float> logits = logits_.slice_rows(0, outputs);
+  Compute compute(*model_, machinery_, {.tokens = static_cast<uint32_t>(ids.size()), .outputs = outputs, .position = position()},
+                  {.ids = ids, .logits = logits});
+  model_->forward(compute);
+  RIDGE_TRY(compute.status());
+  history_.insert(history_.end(), ids.begin(), ids.end());
+  return {};
+}
+
+Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids) {
+  if (ids.empty()) return bad_input("nothing to evaluate: the prompt has no tokens");
+  RIDGE_TRY(check_ids(ids));
+  auto start = std::chrono::steady_clock::now();
+  for (size_t done = 0; done < ids.size();) {
+    size_t n = std::min<size_t>(plan_.batch, ids.size() - done);
+    RIDGE_TRY(pass(ids.subspan(done, n), 1));
+    done += n;
+  }
+  auto taken = std::chrono::steady_clock::now() - start;
+  if (ids.size() > 1) {
+    times_.prompt += taken;
+    times_.prompt_tokens += ids.size();
+  } else {
+    times_.decode += taken;
+    times_.decode_tokens += 1;
+  }
+  return logits_.row_span(0);
+}
+
+Result<void> Engine::evaluate_all(std::span<const TokenId> ids,
+                                  const std::function<Result<void>(std::span<const float>)>& row) {
+  RIDGE_TRY(check_ids(ids));
+  for (size_t done = 0; done < ids.size();) {
+    size_t n = std::min<size_t>(logits_.rows, ids.size() - done);
+    RIDGE_TRY(pass(ids.subspan(done, n), static_cast<uint32_t>(n)));
+    for (size_t r = 0; r < n; ++r) RIDGE_TRY(row(logits_.row_span(r)));
+    done += n;
+  }
+  return {};
+}
+
+bool Engine::rewind(uint64_t to) {
+  RIDGE_CHECK(to <= position(), "rewind goes back");
+  bool kept = true;
+  for (uint32_t il = 0; il < model_->kv_layers().size(); ++il) {
+    // A ring has overwritten everything older than its capacity.
+    uint64_t window = model_->kv_layers()[il].window;
+    if (window == 0) continue;
+    uint64_t first_needed = to > window ? to - window : 0;
+    if (position() > first_needed + cache_.capacity(il)) kept = false;
+  }
+  history_.resize(kept ? to : 0);
+  return kept;
+}
+
+Result<Engine::Needs> Engine::needs(const std::string& path, uint64_t context) {
+  Engine engine;
+  engine.options_ = {.path = path, .context = context, .need_tokenizer = false};
+  RIDGE_TRY(engine.prepare());
+  PlanInput input = engine.plan_input(context);
+  input.budget = std::nullopt;
+  Needs needs;
+  needs.smallest = smallest_budget(input);
+  needs.kv = KvCache::bytes(engine.model_->kv_layers(), engine.kv_options(context, 1));
+  needs.resident = RIDGE_TRY(make_plan(input)).account.total();
+  return needs;
+}
+
+}  // namespace ridge

@@ -1,0 +1,121 @@
+// A model ready to run: planned, placed and loaded, with one timeline of tokens.
+//
+// Not for: choosing tokens (text/sampler.h, generate.h), or printing.
+//
+//   auto engine = RIDGE_TRY(Engine::open({.path = "model.gguf", .memory = 300 * kMiB}));
+//   std::span<const float> logits = RIDGE_TRY(engine->evaluate(ids));     // of the last token
+//   engine->position();
+//
+// One thread uses an engine at a time.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/choose.h"
+#include "machine/profile.h"
+#include "model/compute.h"
+#include "model/kv_cache.h"
+#include "model/model.h"
+#include "plan/planner.h"
+#include "text/tokenizer.h"
+
+namespace ridge {
+
+enum class Numerics : uint8_t { standard, exact };
+Result<Numerics> parse_numerics(std::string_view name);    // "default", "exact"
+
+struct EngineOptions {
+  std::string path;
+  std::optional<uint64_t> memory;      // a promise of the user's: peak charge ≤ this; none: what the machine offers
+  uint64_t context = 0;                // positions, 0: min(the model's, 4096), less under a budget
+  int threads = 0;                     // 0: all usable CPUs
+  std::vector<int> cpus = {};          // bind worker i to cpus[i]
+  std::optional<Isa> isa;
+  Numerics numerics = Numerics::standard;
+  IoKind io = IoKind::automatic;
+  uint32_t logits_rows = 1;            // most rows evaluate_all() asks for at once
+  bool need_tokenizer = true;
+  Trace* trace = nullptr;
+};
+
+struct EngineTimes {
+  std::chrono::nanoseconds load{0};
+  std::chrono::nanoseconds prompt{0}, decode{0};
+  uint64_t prompt_tokens = 0, decode_tokens = 0;
+};
+
+class Engine {
+ public:
+  // does_not_fit with the table and the smallest budget, before anything large is allocated.
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  ~Engine();
+
+  const Model& model() const { return *model_; }
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }   // nullptr if the file has none
+  const Plan& plan() const { return plan_; }
+  const KernelChoice& kernels() const { return kernels_; }
+  const Rates& rates() const { return rates_; }
+  const StreamingSource& source() const { return *source_; }
+  uint64_t budget() const { return budget_; }
+  const std::string& budget_reason() const { return budget_reason_; }
+  bool budget_is_promise() const { return options_.memory.has_value(); }
+  uint64_t context() const { return context_; }
+  int threads() const { return pool_->size(); }
+  const EngineTimes& times() const { return times_; }
+
+  // Tokens evaluated so far.
+  uint64_t position() const { return history_.size(); }
+  std::span<const TokenId> history() const { return history_; }
+
+  // Appends tokens to the timeline; the logits of the last one, valid until the next call. Usage error if they do not fit
+  // into the context; bad input if an id is outside the vocabulary.
+  Result<std::span<float>> evaluate(std::span<const TokenId> ids);
+  // The same, and hands the logits of every token out, row by row.
+  Result<void> evaluate_all(std::span<const TokenId> ids, const std::function<Result<void>(std::span<const float>)>& row);
+  // Makes the timeline a prefix of itself: true if the cache still holds what that needs; otherwise it is emptied.
+  bool rewind(uint64_t position);
+
+  // For `ridge info`: what a run at this context would need, without loading anything.
+  struct Needs {
+    uint64_t smallest = 0, resident = 0, kv = 0;
+  };
+  static Result<Needs> needs(const std::string& path, uint64_t context);
+
+ private:
+  Engine() = default;
+  Result<void> prepare();
+  Result<void> choose_budget();
+  Result<Plan> plan_for(uint64_t context) const;
+  PlanInput plan_input(uint64_t context) const;
+  Account fixed_account(const Program& program, uint32_t batch, uint64_t context) const;
+  Result<void> choose_context();
+  Result<void> allocate();
+  Result<void> pass(std::span<const TokenId> ids, uint32_t outputs);
+  Result<void> check_ids(std::span<const TokenId> ids) const;
+  KvOptions kv_options(uint64_t context, uint32_t batch) const;
+
+  EngineOptions options_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  KernelChoice kernels_;
+  std::unique_ptr<ThreadPool> pool_;
+  Rates rates_;
+  uint64_t budget_ = 0, context_ = 0;
+  std::string budget_reason_;
+  Plan plan_;
+  std::unique_ptr<StreamingSource> source_;
+  KvCache cache_;
+  Slab workspace_;                     // activations, scratch and logits of a pass
+  Machinery machinery_;
+  Matrix<float> logits_;
+  std::vector<TokenId> history_;
+  EngineTimes times_;
+};
+
+}  // namespace ridge

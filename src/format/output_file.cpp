@@ -1,0 +1,142 @@
+#include "format/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "base/units.h"
+
+namespace ridge {
+namespace {
+
+Error failed(const std::string& path, std::string_view what, int error, std::optional<uint64_t> offset = {}) {
+  std::string_view advice;
+  if (error == ENOSPC || error == EDQUOT) advice = "; free some space or write elsewhere";
+  if (error == EACCES || error == EPERM || error == EROFS) advice = "; write to a folder that is yours";
+  if (error == ENOENT || error == ENOTDIR) advice = "; create the folder first";
+  if (error == EFBIG) advice = "; write to a file system that holds larger files";
+  return io_error(fmt::format("{}: {}: {}{}", path, what, std::generic_category().message(error), advice), offset);
+}
+
+Result<void> check_free_space(int fd, const std::string& path, uint64_t bytes) {
+  struct statvfs info {};
+  if (::fstatvfs(fd, &info) != 0) return {};  // no answer: the writes will tell
+  uint64_t free_bytes = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+  if (free_bytes >= bytes) return {};
+  return io_error(fmt::format("{}: needs {} bytes, but the disk has {} free; free some space or write elsewhere", path,
+                              format_count(bytes), format_count(free_bytes)));
+}
+
+}  // namespace
+
+OutputFile::OutputFile(UniqueFd fd, const std::string& path, std::string partial)
+    : fd_(std::move(fd)), path_(path), partial_(std::move(partial)) {}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      path_(std::move(other.path_)),
+      partial_(std::exchange(other.partial_, {})),
+      position_(other.position_) {}
+
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  if (this == &other) return *this;
+  discard();
+  fd_ = std::move(other.fd_);
+  path_ = std::move(other.path_);
+  partial_ = std::exchange(other.partial_, {});
+  position_ = other.position_;
+  return *this;
+}
+
+OutputFile::~OutputFile() {
+  discard();
+}
+
+void OutputFile::discard() {
+  if (!fd_) return;
+  fd_.reset();
+  ::unlink(partial_.c_str());
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  if (path.empty()) return io_error("an output file's name is empty; give a path");
+  struct stat info {};
+  // Renaming onto /dev/null would replace the device.
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return io_error(fmt::format("{}: is {}; give the path of a file", path,
+                                S_ISDIR(info.st_mode) ? "a folder" : "a pipe or device, not a regular file"));
+  }
+  std::string partial = fmt::format("{}.partial-{}", path, ::getpid());
+  // O_EXCL: never follow a link that somebody laid there. A leftover of a dead process with our number is removed.
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  UniqueFd fd(::open(partial.c_str(), flags, 0666));
+  if (!fd && errno == EEXIST && ::unlink(partial.c_str()) == 0) fd = UniqueFd(::open(partial.c_str(), flags, 0666));
+  if (!fd) return failed(path, "cannot be created", errno);
+  return OutputFile(std::move(fd), path, std::move(partial));
+}
+
+Result<void> OutputFile::preallocate(uint64_t bytes) {
+  RIDGE_CHECK(fd_, "preallocate() after commit()");
+  if (bytes == 0) return {};
+  if (bytes > static_cast<uint64_t>(INT64_MAX)) return failed(path_, "cannot be that large", EFBIG);
+  // Asked first: fallocate() would fill the disk up to the last block before it gives up.
+  RIDGE_TRY(check_free_space(fd_.get(), path_, bytes));
+  // Not posix_fallocate(): where the file system cannot do it, glibc would write a byte into every block.
+  int outcome = 0;
+  do {
+    outcome = ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(bytes));
+  } while (outcome != 0 && errno == EINTR);
+  if (outcome == 0) return {};
+  if (errno != EOPNOTSUPP && errno != ENOSYS) {
+    return failed(path_, fmt::format("no room for {} bytes", format_count(bytes)), errno);
+  }
+  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) return failed(path_, "cannot be extended", errno);
+  return {};
+}
+
+Result<void> OutputFile::write(std::span<const uint8_t> bytes) {
+  RIDGE_TRY(write_at(position_, bytes));
+  position_ += bytes.size();
+  return {};
+}
+
+Result<void> OutputFile::write(std::string_view text) {
+  return write(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+}
+
+Result<void> OutputFile::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
+  RIDGE_CHECK(fd_, "a write after commit()");
+  while (!bytes.empty()) {
+    ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed(path_, fmt::format("writing at {} failed", format_count(offset)), errno, offset);
+    if (n == 0) return failed(path_, fmt::format("writing at {} failed", format_count(offset)), EIO, offset);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Result<void> OutputFile::commit() {
+  RIDGE_CHECK(fd_, "commit() twice");
+  // Errors that the file system put off (a full network disk, a dying device) come out here at the latest.
+  if (::fdatasync(fd_.get()) != 0) {
+    Error error = failed(path_, "writing to the device failed", errno);
+    discard();
+    return error;
+  }
+  int closed = ::close(fd_.release());
+  if (closed != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) {
+    Error error = failed(path_, closed != 0 ? "closing failed" : "cannot be put in place", errno);
+    ::unlink(partial_.c_str());
+    return error;
+  }
+  return {};
+}
+
+}  // namespace ridge

@@ -1,0 +1,55 @@
+// Writing a file so that it is either whole or not there: written beside as `path.partial-<pid>`, renamed on commit(),
+// removed otherwise. Every write's error is reported, with the path and the offset.
+//
+// Not for pipes and devices, and not buffered: hand it pieces of some size.
+//
+//   OutputFile out = RIDGE_TRY(OutputFile::create("logits.npy"));
+//   RIDGE_TRY(out.preallocate(bytes));         // a full disk is found before the work, not after it
+//   RIDGE_TRY(out.write(header));
+//   RIDGE_TRY(out.write_at(4096, block));
+//   RIDGE_TRY(out.commit());
+//
+// write_at() may be called by several threads at once; everything else by one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "format/unique_fd.h"
+
+namespace ridge {
+
+class OutputFile {
+ public:
+  // All errors are io errors. An existing file at `path` is replaced by commit(), and left alone if that never comes.
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile();
+
+  const std::string& path() const { return path_; }
+  uint64_t position() const { return position_; }  // where the next write() goes
+
+  // Claims room for a file of `bytes` bytes. The file has that size at once.
+  Result<void> preallocate(uint64_t bytes);
+  Result<void> write(std::span<const uint8_t> bytes);
+  Result<void> write(std::string_view text);
+  // Does not move position(); a gap reads as zeros.
+  Result<void> write_at(uint64_t offset, std::span<const uint8_t> bytes);
+
+  // Flushes to the device and renames. The object is spent afterwards, whatever the outcome.
+  Result<void> commit();
+
+ private:
+  OutputFile(UniqueFd fd, const std::string& path, std::string partial);
+  void discard();
+
+  UniqueFd fd_;
+  std::string path_, partial_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace ridge

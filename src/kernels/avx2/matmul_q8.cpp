@@ -1,0 +1,95 @@
+// Matrix products with int8 activations without a dot product instruction: vpmaddubsw multiplies unsigned by signed bytes
+// and adds pairs in 16 bits, with saturation, so the contract (exact dots) needs care:
+//  - codes up to 63: a pair is at most 63 · 127 · 2 = 16,002; as many quads are summed in 16 bits as fit (8 of 4-bit
+//    codes, 4 of 5-bit, 2 of 6-bit), then vpmaddwd by ones widens.
+//  - 8-bit codes (zero at 128) as signed weights w: |w| times sign(w) · x, at most 128 · 127 · 2 = 32,512 a pair.
+// That x is never −128 is part of the contract of quantising.
+
+#include "kernels/avx2/matmul_q8.h"
+
+#include "kernels/entries.h"
+
+namespace ridge::avx2 {
+namespace {
+
+RIDGE_INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+
+// Codes that are at most 63.
+template <class Format>
+struct SmallCodes {
+  static constexpr int kZero = Format::kZero;
+  static constexpr int kFit = Format::kLargest <= 15 ? 8 : Format::kLargest <= 31 ? 4 : 2;  // quads summed in 16 bits
+  static_assert(kFit * Format::kLargest * 127 * 2 <= 32767 && Format::kLargest <= 63, "no saturation");
+
+  template <int Tokens, int Quads, class Codes, class Activations>
+  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, I* dot) {
+    constexpr int kStep = kFit < Quads ? kFit : Quads;
+#pragma GCC unroll 8
+    for (int first = 0; first < Quads; first += kStep) {
+      I sum[Tokens];
+#pragma GCC unroll 8
+      for (int q = first; q < first + kStep; ++q) {
+        const I c = codes(q);
+#pragma GCC unroll 4
+        for (int t = 0; t < Tokens; ++t) {
+          const __m256i x = activations(t, q);
+          const I pairs = {_mm256_maddubs_epi16(c.low, x), _mm256_maddubs_epi16(c.high, x)};
+          if (q == first) {
+            sum[t] = pairs;
+          } else {
+            sum[t] = {_mm256_add_epi16(sum[t].low, pairs.low), _mm256_add_epi16(sum[t].high, pairs.high)};
+          }
+        }
+      }
+#pragma GCC unroll 4
+      for (int t = 0; t < Tokens; ++t) {
+        dot[t] = {_mm256_add_epi32(dot[t].low, widen(sum[t].low)), _mm256_add_epi32(dot[t].high, widen(sum[t].high))};
+      }
+    }
+  }
+};
+
+// Codes of 8 bits whose zero is 128.
+template <class Format>
+struct SignedCodes {
+  static_assert(Format::kZero == 128, "flipping the sign bit gives the weight");
+  static constexpr int kZero = 0;
+
+  static RIDGE_INLINE __m256i product(__m256i magnitude, __m256i weight, __m256i x) {
+    return widen(_mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, weight)));
+  }
+
+  template <int Tokens, int Quads, class Codes, class Activations>
+  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, I* dot) {
+    const __m256i flip = _mm256_set1_epi8(-128);
+#pragma GCC unroll 8
+    for (int q = 0; q < Quads; ++q) {
+      const I c = codes(q);
+      const I w = {_mm256_xor_si256(c.low, flip), _mm256_xor_si256(c.high, flip)};
+      const I magnitude = {_mm256_abs_epi8(w.low), _mm256_abs_epi8(w.high)};
+#pragma GCC unroll 4
+      for (int t = 0; t < Tokens; ++t) {
+        const __m256i x = activations(t, q);
+        dot[t] = {_mm256_add_epi32(dot[t].low, product(magnitude.low, w.low, x)),
+                  _mm256_add_epi32(dot[t].high, product(magnitude.high, w.high, x))};
+      }
+    }
+  }
+};
+
+}  // namespace
+
+#define RIDGE_AVX2_Q8(type, codes)                                                                   \
+  {Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL((MatmulQ8<type, codes<type>>::matmul)), \
+   "matmul_q8 " #type " avx2"}
+
+const KernelEntry kMatmulQ8Entries[] = {
+    RIDGE_AVX2_Q8(Q4_0, SmallCodes),   RIDGE_AVX2_Q8(Q4_1, SmallCodes),    RIDGE_AVX2_Q8(Q5_0, SmallCodes),
+    RIDGE_AVX2_Q8(Q5_1, SmallCodes),   RIDGE_AVX2_Q8(Q8_0, SignedCodes),   RIDGE_AVX2_Q8(Q2_K, SmallCodes),
+    RIDGE_AVX2_Q8(Q3_K, SmallCodes),   RIDGE_AVX2_Q8(Q4_K, SmallCodes),    RIDGE_AVX2_Q8(Q5_K, SmallCodes),
+    RIDGE_AVX2_Q8(Q6_K, SmallCodes),   RIDGE_AVX2_Q8(IQ4_NL, SignedCodes), RIDGE_AVX2_Q8(IQ4_XS, SignedCodes),
+    RIDGE_AVX2_Q8(MXFP4, SmallCodes),
+};
+const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
+
+}  // namespace ridge::avx2

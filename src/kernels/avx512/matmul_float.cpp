@@ -1,0 +1,250 @@
+// Weights of any type × float activations (contract: kernels.h, layouts: docs/panels.md). Float weights of ordinary runs,
+// and quantised ones under --numerics exact: their values are the file's, dequantised exactly.
+//
+// kChunk columns of a panel become floats in L1 (F32 panels are used where they lie); then one fused multiply-add per
+// weight and token. One token: two panels side by side, as one chain of additions would wait for itself. More tokens:
+// 12 × 16 accumulators in registers, the activations packed so that a column's 12 values are neighbours.
+#include "kernels/avx512/matmul_tiles.h"
+
+namespace ridge::avx512 {
+namespace {
+
+constexpr size_t kChunk = 256;            // a unit of the largest types; 16 KiB of floats
+constexpr size_t kMaxTokens = 36;         // 36 KiB of packed activations
+constexpr int kTokenBlock = 12;
+constexpr size_t kPrefetchBytes = 4096;   // decode reads ahead: the hardware stops at each page
+
+struct alignas(64) Floats {
+  float values[kChunk * kPanelRows];      // [column, row]
+};
+
+RIDGE_INLINE void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p) + kPrefetchBytes, _MM_HINT_T0); }
+
+// Each weight struct: the bytes of a panel, and columns [col, col + count) as floats, in `buffer` or in place.
+struct WeightF32 {
+  static constexpr bool kInPlace = true;
+  static size_t stride(size_t cols) { return 64 * cols; }
+  static const float* floats(const uint8_t* panel, size_t col, size_t, Floats&) {
+    return reinterpret_cast<const float*>(panel) + kPanelRows * col;
+  }
+};
+
+struct WeightF16 {
+  static constexpr bool kInPlace = false;
+  static size_t stride(size_t cols) { return (32 * cols + 63) / 64 * 64; }
+  static const float* floats(const uint8_t* panel, size_t col, size_t count, Floats& buffer) {
+    for (size_t c = 0; c < count; ++c) {
+      const uint8_t* p = panel + 32 * (col + c);
+      if (c % 2 == 0) prefetch(p);
+      _mm512_store_ps(buffer.values + kPanelRows * c, load_halves(p));
+    }
+    return buffer.values;
+  }
+};
+
+struct WeightBF16 {
+  static constexpr bool kInPlace = false;
+  static size_t stride(size_t cols) { return WeightF16::stride(cols); }
+  static const float* floats(const uint8_t* panel, size_t col, size_t count, Floats& buffer) {
+    for (size_t c = 0; c < count; ++c) {
+      const uint8_t* p = panel + 32 * (col + c);
+      if (c % 2 == 0) prefetch(p);
+      const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+      _mm512_store_si512(buffer.values + kPanelRows * c, _mm512_slli_epi32(wide, 16));
+    }
+    return buffer.values;
+  }
+};
+
+template <class Format>
+struct Dequantized {
+  static constexpr bool kInPlace = false;
+  static size_t stride(size_t cols) { return panel_stride<Format>(cols); }
+
+  // Column 4 v + i of a tile. The product is exact, so its fused addition is the file's formula.
+  template <int i>
+  static RIDGE_INLINE void column(const Tile& tile, int v, float* out) {
+    const int g = v / (kQuads / Format::kGroups);
+    const __m512i code = _mm512_sub_epi32(unsigned_byte<i>(tile.q[v]), _mm512_set1_epi32(Format::kZero));
+    const __m512 value = _mm512_cvtepi32_ps(code);
+    if constexpr (Format::kHasMin) {
+      _mm512_store_ps(out, _mm512_fmadd_ps(value, tile.s[g], tile.m[g]));
+    } else {
+      _mm512_store_ps(out, _mm512_mul_ps(value, tile.s[g]));
+    }
+  }
+
+  template <int t>
+  static RIDGE_INLINE void tile_floats(const typename Format::Unit& unit, float* out) {
+    Tile tile;
+    Format::template load<t>(unit, tile);
+#pragma GCC unroll 8
+    for (int v = 0; v < kQuads; ++v, out += 4 * kPanelRows) {
+      column<0>(tile, v, out);
+      column<1>(tile, v, out + kPanelRows);
+      column<2>(tile, v, out + 2 * kPanelRows);
+      column<3>(tile, v, out + 3 * kPanelRows);
+    }
+  }
+
+  static const float* floats(const uint8_t* panel, size_t col, size_t count, Floats& buffer) {
+    const uint8_t* units = panel + col / kTileColumns / Format::kUnitTiles * Format::kUnitBytes;
+    const size_t tiles = count / kTileColumns;
+    for (size_t t = 0; t < tiles; t += Format::kUnitTiles, units += Format::kUnitBytes) {
+      for (size_t line = 0; line < Format::kUnitBytes; line += 64) prefetch(units + line);
+      const auto unit = Format::open(units);
+      for_tiles<Format::kUnitTiles>([&]<int i>() __attribute__((always_inline)) {
+        if (t + i < tiles) tile_floats<i>(unit, buffer.values + (t + i) * kTileColumns * kPanelRows);
+      });
+    }
+    return buffer.values;
+  }
+};
+
+// --- one token ------------------------------------------------------------------------------------------------------
+
+template <class Weight, int panels>
+void decode_panels(const MatmulArgs& args, const uint8_t* first, size_t row) {
+  Floats buffers[panels];
+  const float* w[panels];
+  __m512 acc[panels];
+  const size_t stride = Weight::stride(args.cols);
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) acc[p] = _mm512_setzero_ps();
+  for (size_t col = 0; col < args.cols; col += kChunk) {
+    const size_t count = args.cols - col < kChunk ? args.cols - col : kChunk;
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; ++p) w[p] = Weight::floats(first + p * stride, col, count, buffers[p]);
+    for (size_t c = 0; c < count; ++c) {
+      const __m512 x = _mm512_set1_ps(args.x[col + c]);
+#pragma GCC unroll 2
+      for (int p = 0; p < panels; ++p) {
+        if constexpr (Weight::kInPlace) prefetch(w[p] + kPanelRows * c);
+        acc[p] = _mm512_fmadd_ps(_mm512_loadu_ps(w[p] + kPanelRows * c), x, acc[p]);
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
+    const size_t r = row + p * kPanelRows;
+    _mm512_mask_storeu_ps(args.out + r, row_mask(args.rows - r), acc[p]);
+  }
+}
+
+template <class Weight>
+void decode(const MatmulArgs& args) {
+  const size_t stride = Weight::stride(args.cols);
+  const uint8_t* panel = args.panels;
+  size_t row = 0;
+  for (; row + kPanelRows < args.rows; row += 2 * kPanelRows, panel += 2 * stride) {
+    decode_panels<Weight, 2>(args, panel, row);
+  }
+  if (row < args.rows) decode_panels<Weight, 1>(args, panel, row);
+}
+
+// --- more tokens ----------------------------------------------------------------------------------------------------
+
+struct Outputs {
+  float* out;
+  size_t stride;
+  __mmask16 mask;
+  bool first;  // first chunk of the columns: accumulators begin at zero
+};
+
+// x: [columns, tokens]
+template <int tokens>
+void multiply_block(const float* w, size_t columns, const float* x, const Outputs& o) {
+  __m512 acc[tokens];
+#pragma GCC unroll 12
+  for (int t = 0; t < tokens; ++t) {
+    acc[t] = o.first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(o.mask, o.out + t * o.stride);
+  }
+  for (size_t c = 0; c < columns; ++c, w += kPanelRows, x += tokens) {
+    const __m512 weight = _mm512_loadu_ps(w);
+#pragma GCC unroll 12
+    for (int t = 0; t < tokens; ++t) acc[t] = _mm512_fmadd_ps(weight, _mm512_set1_ps(x[t]), acc[t]);
+  }
+#pragma GCC unroll 12
+  for (int t = 0; t < tokens; ++t) _mm512_mask_storeu_ps(o.out + t * o.stride, o.mask, acc[t]);
+}
+
+// Cuts tokens into blocks: f.operator()<n>(first) for each block of n tokens.
+template <class F>
+RIDGE_INLINE void for_blocks(size_t tokens, const F& f) {
+  size_t t = 0;
+  for (; t + kTokenBlock <= tokens; t += kTokenBlock) f.template operator()<kTokenBlock>(t);
+  for (; t + 4 <= tokens; t += 4) f.template operator()<4>(t);
+  if (tokens - t == 3) return f.template operator()<3>(t);
+  if (tokens - t == 2) return f.template operator()<2>(t);
+  if (tokens - t == 1) return f.template operator()<1>(t);
+}
+
+// A block of n tokens that begins at token t lies at packed + t · kChunk, as [columns, n].
+void pack_activations(const float* x, size_t stride, size_t tokens, size_t columns, float* packed) {
+  for_blocks(tokens, [&]<int n>(size_t t) {
+    float* out = packed + t * kChunk;
+    for (size_t c = 0; c < columns; ++c) {
+      for (size_t i = 0; i < n; ++i) out[c * n + i] = x[(t + i) * stride + c];
+    }
+  });
+}
+
+template <class Weight>
+void prefill(const MatmulArgs& args) {
+  float packed[kMaxTokens * kChunk];
+  Floats buffer;
+  const size_t stride = Weight::stride(args.cols);
+  for (size_t token = 0; token < args.tokens; token += kMaxTokens) {
+    const size_t tokens = args.tokens - token < kMaxTokens ? args.tokens - token : kMaxTokens;
+    for (size_t col = 0; col < args.cols; col += kChunk) {
+      const size_t count = args.cols - col < kChunk ? args.cols - col : kChunk;
+      pack_activations(args.x + token * args.x_stride + col, args.x_stride, tokens, count, packed);
+      const uint8_t* panel = args.panels;
+      for (size_t row = 0; row < args.rows; row += kPanelRows, panel += stride) {
+        const float* w = Weight::floats(panel, col, count, buffer);
+        float* out = args.out + token * args.out_stride + row;
+        for_blocks(tokens, [&]<int n>(size_t t) {
+          multiply_block<n>(w, count, packed + t * kChunk,
+                            {out + t * args.out_stride, args.out_stride, row_mask(args.rows - row), col == 0});
+        });
+      }
+    }
+  }
+}
+
+template <class Weight>
+void matmul_float(const MatmulArgs& args) {
+  if (args.tokens == 1) {
+    decode<Weight>(args);
+  } else {
+    prefill<Weight>(args);
+  }
+}
+
+}  // namespace
+
+#define RIDGE_ENTRY(type, ...)                                      \
+  {Op::matmul_float, Isa::avx512, Type::type, kBitAvx2Fma | kBitAvx512, \
+   RIDGE_KERNEL(matmul_float<__VA_ARGS__>), "avx512"}
+
+const KernelEntry kMatmulFloatEntries[] = {
+    RIDGE_ENTRY(F32, WeightF32),
+    RIDGE_ENTRY(F16, WeightF16),
+    RIDGE_ENTRY(BF16, WeightBF16),
+    RIDGE_ENTRY(Q4_0, Dequantized<Q4_0>),
+    RIDGE_ENTRY(Q4_1, Dequantized<Q4_1>),
+    RIDGE_ENTRY(Q5_0, Dequantized<Q5_0>),
+    RIDGE_ENTRY(Q5_1, Dequantized<Q5_1>),
+    RIDGE_ENTRY(Q8_0, Dequantized<Q8_0>),
+    RIDGE_ENTRY(Q2_K, Dequantized<Q2_K>),
+    RIDGE_ENTRY(Q3_K, Dequantized<Q3_K>),
+    RIDGE_ENTRY(Q4_K, Dequantized<Q4_K>),
+    RIDGE_ENTRY(Q5_K, Dequantized<Q5_K>),
+    RIDGE_ENTRY(Q6_K, Dequantized<Q6_K>),
+    RIDGE_ENTRY(IQ4_NL, Dequantized<IQ4_NL>),
+    RIDGE_ENTRY(IQ4_XS, Dequantized<IQ4_XS>),
+    RIDGE_ENTRY(MXFP4, Dequantized<MXFP4>),
+};
+const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
+
+}  // namespace ridge::avx512

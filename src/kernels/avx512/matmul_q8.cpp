@@ -1,0 +1,277 @@
+// Quantised weights × int8 activations with VNNI (contract: kernels.h, layouts: docs/panels.md).
+//
+// One token (decode): every panel is read once, front to back, unfolded in registers; bound by memory.
+// More tokens (prefill): kChunkTiles × 32 columns of a panel are unfolded into L1 once and serve up to kMaxTokens tokens;
+// the accumulators of 12 tokens × 16 rows stay in registers over the chunk and wait in `out` between chunks.
+// The integer accumulators begin at −zero · Σ q, so that dpbusd's Σ code · q ends as Σ (code − zero) · q.
+#include "kernels/avx512/matmul_tiles.h"
+
+namespace ridge::avx512 {
+namespace {
+
+constexpr size_t kPrefetchBytes = 4096;  // how far decode reads ahead: the hardware stops at each 4 KiB page
+
+// Four activations in every lane.
+RIDGE_INLINE __m512i quad(const int8_t* q) {
+  int word;
+  __builtin_memcpy(&word, q, 4);
+  return _mm512_set1_epi32(word);
+}
+
+// What a group needs of the activations beside the codes: −zero · Σ q as an integer, or d · Σ q for a minimum.
+union Side {
+  int32_t start;
+  float min_factor;
+};
+
+template <class T>
+RIDGE_INLINE const T* shifted(const T* p, size_t bytes) {
+  return reinterpret_cast<const T*>(reinterpret_cast<const uint8_t*>(p) + bytes);
+}
+
+template <class Format>
+RIDGE_INLINE void fill_side(const float* d, const int32_t* sums, size_t tiles, Side* side) {
+  for (size_t t = 0; t < tiles; ++t) {
+    for (int g = 0; g < Format::kGroups; ++g) {
+      const int32_t sum = Format::kGroups == 2 ? sums[2 * t + g] : sums[2 * t] + sums[2 * t + 1];
+      Side& out = side[t * Format::kGroups + g];
+      if constexpr (Format::kHasMin) {
+        out.min_factor = d[t] * static_cast<float>(sum);
+      } else {
+        out.start = -Format::kZero * sum;
+      }
+    }
+  }
+}
+
+// The accumulators of `tokens` tokens continued over one tile. Token t's activations lie `stride` TokenChunks (bytes)
+// behind the first one's. The tokens' integer chains are interleaved: one chain of 8 dependent dpbusd takes 40 cycles, and
+// the scheduler cannot look far enough past it to find the next (measured: 407 → 480 Gop/s).
+template <int groups, bool has_min, int tokens>
+RIDGE_INLINE void add_tile(const Tile& tile, const int8_t* q, const float* d, const Side* side, size_t stride,
+                           __m512* acc) {
+#pragma GCC unroll 2
+  for (int g = 0; g < groups; ++g) {
+    __m512i dot[tokens];
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) {
+      dot[t] = has_min ? _mm512_setzero_si512() : _mm512_set1_epi32(shifted(side + g, stride * t)->start);
+    }
+#pragma GCC unroll 8
+    for (int i = g * kQuads / groups; i < (g + 1) * kQuads / groups; ++i) {
+#pragma GCC unroll 6
+      for (int t = 0; t < tokens; ++t) {
+        dot[t] = _mm512_dpbusd_epi32(dot[t], tile.q[i], quad(shifted(q, stride * t) + 4 * i));
+      }
+    }
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) {
+      const __m512 scale = _mm512_mul_ps(tile.s[g], _mm512_set1_ps(*shifted(d, stride * t)));
+      acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), scale, acc[t]);
+      if constexpr (has_min) {
+        acc[t] = _mm512_fmadd_ps(tile.m[g], _mm512_set1_ps(shifted(side + g, stride * t)->min_factor), acc[t]);
+      }
+    }
+  }
+}
+
+// --- decode ---------------------------------------------------------------------------------------------------------
+
+constexpr size_t kDecodeTiles = 4096;  // columns of one round / 32; more columns take more rounds
+
+template <class Format>
+RIDGE_INLINE __m512 decode_panel(const uint8_t* panel, size_t tiles, const int8_t* q, const float* d, const Side* side,
+                                 __m512 acc) {
+  constexpr size_t kUnit = Format::kUnitTiles;
+  size_t t = 0;
+  const auto step = [&]<int i>(const typename Format::Unit& unit) __attribute__((always_inline)) {
+    Tile tile;
+    Format::template load<i>(unit, tile);
+    add_tile<Format::kGroups, Format::kHasMin, 1>(tile, q + kTileColumns * (t + i), d + t + i,
+                                                  side + Format::kGroups * (t + i), 0, &acc);
+  };
+  for (; t + kUnit <= tiles; t += kUnit, panel += Format::kUnitBytes) {
+#pragma GCC unroll 64
+    for (size_t line = 0; line < Format::kUnitBytes; line += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(panel + kPrefetchBytes + line), _MM_HINT_T0);
+    }
+    const auto unit = Format::open(panel);
+    for_tiles<Format::kUnitTiles>([&]<int i>() __attribute__((always_inline)) { step.template operator()<i>(unit); });
+  }
+  if constexpr (kUnit > 1 && kUnit < 8) {  // blocks of 32 columns need not fill the last unit
+    if (t < tiles) {
+      const auto unit = Format::open(panel);
+      for_tiles<Format::kUnitTiles>([&]<int i>() __attribute__((always_inline)) {
+        if (t + i < tiles) step.template operator()<i>(unit);
+      });
+    }
+  }
+  return acc;
+}
+
+template <class Format>
+void decode(const MatmulArgs& args, size_t stride) {
+  Side side[kDecodeTiles * Format::kGroups];
+  const size_t all_tiles = args.cols / kTileColumns;
+  for (size_t begin = 0; begin == 0 || begin < all_tiles; begin += kDecodeTiles) {
+    const size_t tiles = all_tiles - begin < kDecodeTiles ? all_tiles - begin : kDecodeTiles;
+    fill_side<Format>(args.x8.d + begin, args.x8.sums + 2 * begin, tiles, side);
+    const uint8_t* panel = args.panels + begin / Format::kUnitTiles * Format::kUnitBytes;
+    for (size_t r = 0; r < args.rows; r += kPanelRows, panel += stride) {
+      const __mmask16 mask = row_mask(args.rows - r);
+      __m512 acc = begin == 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, args.out + r);
+      acc = decode_panel<Format>(panel, tiles, args.x8.q + kTileColumns * begin, args.x8.d + begin, side, acc);
+      _mm512_mask_storeu_ps(args.out + r, mask, acc);
+    }
+  }
+}
+
+// --- prefill --------------------------------------------------------------------------------------------------------
+
+constexpr size_t kChunkTiles = 16;  // 512 columns: 12 KiB of unfolded tiles and 704 bytes per token
+constexpr size_t kMaxTokens = 64;   // 44 KiB of activations: they stay in L2 while all panels pass
+constexpr int kTokenBlock = 12;     // 8 code vectors, scale, minimum and 12 accumulators fit the 32 registers
+
+// The activations of one token for one chunk, at fixed distances.
+struct alignas(64) TokenChunk {
+  int8_t q[kChunkTiles * kTileColumns];
+  float d[kChunkTiles];
+  Side side[kChunkTiles * 2];
+};
+
+struct alignas(64) Unfolded {
+  uint8_t q[kChunkTiles][kQuads][64];
+  float s[kChunkTiles][2][16];
+  float m[kChunkTiles][2][16];
+};
+
+template <class Format>
+void gather_tokens(const Q8Rows& x, size_t token, size_t count, size_t tile, size_t tiles, TokenChunk* chunks) {
+  for (size_t i = 0; i < count; ++i) {
+    const size_t t = token + i;
+    TokenChunk& chunk = chunks[i];
+    __builtin_memcpy(chunk.q, x.q + t * x.q_stride + tile * kTileColumns, tiles * kTileColumns);
+    __builtin_memcpy(chunk.d, x.d + t * x.d_stride + tile, tiles * sizeof(float));
+    fill_side<Format>(chunk.d, x.sums + 2 * (t * x.d_stride + tile), tiles, chunk.side);
+  }
+}
+
+// `next` is where the same tiles of the next panel lie; they are fetched while this panel computes.
+template <class Format>
+void unfold(const uint8_t* units, size_t tiles, size_t next, Unfolded& out) {
+  constexpr size_t kUnit = Format::kUnitTiles;
+  for (size_t t = 0; t < tiles; t += kUnit, units += Format::kUnitBytes) {
+    for (size_t line = 0; line < Format::kUnitBytes; line += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(units + next + line), _MM_HINT_T1);
+    }
+    const auto unit = Format::open(units);
+    for_tiles<Format::kUnitTiles>([&]<int i>() __attribute__((always_inline)) {
+      if (t + i >= tiles) return;
+      Tile tile;
+      Format::template load<i>(unit, tile);
+#pragma GCC unroll 8
+      for (int v = 0; v < kQuads; ++v) _mm512_store_si512(out.q[t + i][v], tile.q[v]);
+#pragma GCC unroll 2
+      for (int g = 0; g < Format::kGroups; ++g) {
+        _mm512_store_ps(out.s[t + i][g], tile.s[g]);
+        if constexpr (Format::kHasMin) _mm512_store_ps(out.m[t + i][g], tile.m[g]);
+      }
+    });
+  }
+}
+
+struct Outputs {
+  float* out;
+  size_t stride;
+  __mmask16 mask;
+  bool first;  // first chunk of the columns: accumulators begin at zero
+};
+
+template <int groups, bool has_min, int tokens>
+void multiply_block(const Unfolded& w, size_t tiles, const TokenChunk* x, const Outputs& o) {
+  __m512 acc[tokens];
+#pragma GCC unroll 12
+  for (int t = 0; t < tokens; ++t) {
+    acc[t] = o.first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(o.mask, o.out + t * o.stride);
+  }
+  for (size_t i = 0; i < tiles; ++i) {
+    Tile tile;
+#pragma GCC unroll 8
+    for (int v = 0; v < kQuads; ++v) tile.q[v] = _mm512_load_si512(w.q[i][v]);
+#pragma GCC unroll 2
+    for (int g = 0; g < groups; ++g) {
+      tile.s[g] = _mm512_load_ps(w.s[i][g]);
+      if constexpr (has_min) tile.m[g] = _mm512_load_ps(w.m[i][g]);
+    }
+    constexpr int kInterleaved = tokens % 6 == 0 ? 6 : tokens < 4 ? tokens : 4;
+#pragma GCC unroll 3
+    for (int t = 0; t < tokens; t += kInterleaved) {
+      add_tile<groups, has_min, kInterleaved>(tile, x[t].q + kTileColumns * i, x[t].d + i, x[t].side + groups * i,
+                                              sizeof(TokenChunk), acc + t);
+    }
+  }
+#pragma GCC unroll 12
+  for (int t = 0; t < tokens; ++t) _mm512_mask_storeu_ps(o.out + t * o.stride, o.mask, acc[t]);
+}
+
+template <int groups, bool has_min>
+void multiply(const Unfolded& w, size_t tiles, const TokenChunk* x, size_t tokens, Outputs o) {
+  const auto block = [&]<int n>() {
+    multiply_block<groups, has_min, n>(w, tiles, x, o);
+    x += n;
+    tokens -= n;
+    o.out += n * o.stride;
+  };
+  while (tokens >= kTokenBlock) block.template operator()<kTokenBlock>();
+  if (tokens >= 6) block.template operator()<6>();
+  if (tokens >= 4) block.template operator()<4>();
+  if (tokens == 3) return block.template operator()<3>();
+  if (tokens == 2) return block.template operator()<2>();
+  if (tokens == 1) return block.template operator()<1>();
+}
+
+template <class Format>
+void prefill(const MatmulArgs& args, size_t stride) {
+  TokenChunk chunks[kMaxTokens];
+  Unfolded w;
+  const size_t all_tiles = args.cols / kTileColumns;
+  for (size_t token = 0; token < args.tokens; token += kMaxTokens) {
+    const size_t tokens = args.tokens - token < kMaxTokens ? args.tokens - token : kMaxTokens;
+    for (size_t begin = 0; begin < all_tiles; begin += kChunkTiles) {
+      const size_t tiles = all_tiles - begin < kChunkTiles ? all_tiles - begin : kChunkTiles;
+      gather_tokens<Format>(args.x8, token, tokens, begin, tiles, chunks);
+      const uint8_t* units = args.panels + begin / Format::kUnitTiles * Format::kUnitBytes;
+      for (size_t r = 0; r < args.rows; r += kPanelRows, units += stride) {
+        unfold<Format>(units, tiles, stride, w);
+        multiply<Format::kGroups, Format::kHasMin>(
+            w, tiles, chunks, tokens,
+            {args.out + token * args.out_stride + r, args.out_stride, row_mask(args.rows - r), begin == 0});
+      }
+    }
+  }
+}
+
+template <class Format>
+void matmul_q8(const MatmulArgs& args) {
+  const size_t stride = panel_stride<Format>(args.cols);
+  if (args.tokens == 1) {
+    decode<Format>(args, stride);
+  } else {
+    prefill<Format>(args, stride);
+  }
+}
+
+}  // namespace
+
+#define RIDGE_ENTRY(type)                                                    \
+  {Op::matmul_q8, Isa::avx512, Type::type, kBitAvx2Fma | kBitAvx512 | kBitAvx512Vnni, \
+   RIDGE_KERNEL(matmul_q8<type>), "avx512 vnni"}
+
+const KernelEntry kMatmulQ8Entries[] = {
+    RIDGE_ENTRY(Q4_0), RIDGE_ENTRY(Q4_1), RIDGE_ENTRY(Q5_0), RIDGE_ENTRY(Q5_1),   RIDGE_ENTRY(Q8_0),
+    RIDGE_ENTRY(Q2_K), RIDGE_ENTRY(Q3_K), RIDGE_ENTRY(Q4_K), RIDGE_ENTRY(Q5_K),   RIDGE_ENTRY(Q6_K),
+    RIDGE_ENTRY(IQ4_NL), RIDGE_ENTRY(IQ4_XS), RIDGE_ENTRY(MXFP4),
+};
+const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
+
+}  // namespace ridge::avx512

@@ -1,0 +1,49 @@
+// Matrix products with int8 activations for CPUs with AVX2 and its dot product instruction (AVX-VNNI: Alder Lake, Zen 5
+// and later): four unsigned codes times four signed activations, summed into 32 bits without saturation.
+
+#include "kernels/avx2/matmul_q8.h"
+#include "kernels/entries.h"
+
+namespace ridge::avxvnni {
+namespace {
+
+using avx2::I;
+
+template <class Format>
+struct DotProduct {
+  static constexpr int kZero = Format::kZero;
+
+  template <int Tokens, int Quads, class Codes, class Activations>
+  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, I* dot) {
+#pragma GCC unroll 8
+    for (int q = 0; q < Quads; ++q) {
+      const I c = codes(q);
+#pragma GCC unroll 4
+      for (int t = 0; t < Tokens; ++t) {
+        const __m256i x = activations(t, q);
+        dot[t] = {_mm256_dpbusd_avx_epi32(dot[t].low, c.low, x), _mm256_dpbusd_avx_epi32(dot[t].high, c.high, x)};
+      }
+    }
+  }
+};
+
+template <class Format>
+void matmul(const MatmulArgs& args) {
+  avx2::MatmulQ8<Format, DotProduct<Format>>::matmul(args);
+}
+
+}  // namespace
+
+#define RIDGE_AVXVNNI_Q8(type)                                                                             \
+  {Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma | kBitAvxVnni, RIDGE_KERNEL(matmul<avx2::type>), \
+   "matmul_q8 " #type " avx2 (avx-vnni)"}
+
+const KernelEntry kMatmulQ8Entries[] = {
+    RIDGE_AVXVNNI_Q8(Q4_0),   RIDGE_AVXVNNI_Q8(Q4_1),   RIDGE_AVXVNNI_Q8(Q5_0), RIDGE_AVXVNNI_Q8(Q5_1),
+    RIDGE_AVXVNNI_Q8(Q8_0),   RIDGE_AVXVNNI_Q8(Q2_K),   RIDGE_AVXVNNI_Q8(Q3_K), RIDGE_AVXVNNI_Q8(Q4_K),
+    RIDGE_AVXVNNI_Q8(Q5_K),   RIDGE_AVXVNNI_Q8(Q6_K),   RIDGE_AVXVNNI_Q8(MXFP4), RIDGE_AVXVNNI_Q8(IQ4_NL),
+    RIDGE_AVXVNNI_Q8(IQ4_XS),
+};
+const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
+
+}  // namespace ridge::avxvnni

@@ -1,0 +1,53 @@
+// The one list of kernels: what every file of every ISA offers, best first.
+
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/choose.h"
+
+namespace ridge {
+namespace {
+
+#define RIDGE_ENTRIES(isa, file) std::span<const Kernel>(isa::k##file##Entries, isa::k##file##Count)
+
+// Best first: the order of this list is the order of preference.
+std::vector<std::span<const Kernel>> offers() {
+  return {
+#if defined(RIDGE_ISA_avx512)
+      RIDGE_ENTRIES(avx512, MatmulQ8), RIDGE_ENTRIES(avx512, MatmulFloat), RIDGE_ENTRIES(avx512, Pack),
+      RIDGE_ENTRIES(avx512, Vector),   RIDGE_ENTRIES(avx512, Attention),
+#endif
+#if defined(RIDGE_ISA_avxvnni)
+      RIDGE_ENTRIES(avxvnni, MatmulQ8),
+#endif
+#if defined(RIDGE_ISA_avx2)
+      RIDGE_ENTRIES(avx2, MatmulQ8),   RIDGE_ENTRIES(avx2, MatmulFloat),   RIDGE_ENTRIES(avx2, Pack),
+      RIDGE_ENTRIES(avx2, Vector),     RIDGE_ENTRIES(avx2, Attention),
+#endif
+      RIDGE_ENTRIES(scalar, MatmulQ8), RIDGE_ENTRIES(scalar, MatmulFloat), RIDGE_ENTRIES(scalar, Pack),
+      RIDGE_ENTRIES(scalar, Vector),   RIDGE_ENTRIES(scalar, Attention),
+  };
+}
+
+#undef RIDGE_ENTRIES
+
+std::vector<Kernel> build_list() {
+  std::vector<Kernel> list;
+  for (const std::span<const Kernel> offer : offers()) {
+    for (const Kernel& kernel : offer) {
+      RIDGE_CHECK(kernel.function != nullptr && kernel.name != nullptr, "a kernel entry must be complete");
+      RIDGE_CHECK(static_cast<size_t>(kernel.type) < kTypeSlots, "kTypeSlots must cover every type");
+      list.push_back(kernel);
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+std::span<const Kernel> kernel_list() {
+  static const std::vector<Kernel> list = build_list();
+  return list;
+}
+
+}  // namespace ridge

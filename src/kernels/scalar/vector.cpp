@@ -1,0 +1,153 @@
+// The reference for quantising, norms, activations, rope and cache stores: plain loops that follow the contract of
+// kernels.h word by word. Every other ISA is compared with these, byte for byte. Speed is not a goal: std::fma is a call
+// where the baseline CPU has no such instruction.
+
+#include <bit>
+#include <cmath>
+
+#include "kernels/entries.h"
+#include "kernels/math.h"
+#include "tensor/half.h"
+
+namespace ridge::scalar {
+namespace {
+
+// Rule 4: lane i % 16 takes element i, and the lanes end in a tree.
+struct Lanes {
+  float lane[16] = {};
+
+  float sum() const {
+    float t[16];
+    for (size_t i = 0; i < 16; ++i) t[i] = lane[i];
+    for (size_t step = 8; step > 0; step /= 2) {
+      for (size_t i = 0; i < step; ++i) t[i] = t[i] + t[i + step];
+    }
+    return t[0];
+  }
+};
+
+// One block of up to 32 values; what is missing counts as zero.
+void quantize_block(const float* x, size_t count, int8_t* q, float* d, int32_t* sums) {
+  // The bits of magnitudes order like the numbers, NaN above infinity above all others: a NaN or an infinity makes d
+  // itself NaN or infinite, and with it everything that is computed from the block.
+  uint32_t magnitude = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu;
+    if (bits > magnitude) magnitude = bits;
+  }
+  *d = std::bit_cast<float>(magnitude) / 127.0f;
+  const bool usable = *d > 0 && *d <= __FLT_MAX__;
+  sums[0] = sums[1] = 0;
+  for (size_t i = 0; i < 32; ++i) {
+    float v = 0;
+    if (usable && i < count) {
+      v = x[i] / *d;
+      v = v < -127.0f ? -127.0f : v;  // only where d is denormal, and so coarse
+      v = v > 127.0f ? 127.0f : v;
+    }
+    constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: to the nearest integer, ties to even
+    q[i] = static_cast<int8_t>((v + kRound) - kRound);
+    sums[i / 16] += q[i];
+  }
+}
+
+void quantize(const float* x, size_t n, int8_t* q, float* d, int32_t* sums) {
+  for (size_t i = 0; i < n; i += 32) {
+    quantize_block(x + i, n - i < 32 ? n - i : 32, q + i, d + i / 32, sums + i / 16);
+  }
+}
+
+void rms_norm(const float* x, const float* w, size_t n, float eps, float* out) {
+  Lanes squares;
+  for (size_t i = 0; i < n; ++i) squares.lane[i % 16] = std::fma(x[i], x[i], squares.lane[i % 16]);
+  const float inverse = 1.0f / std::sqrt(squares.sum() / static_cast<float>(n) + eps);
+  for (size_t i = 0; i < n; ++i) {
+    const float y = x[i] * inverse;
+    out[i] = w != nullptr ? y * w[i] : y;
+  }
+}
+
+void add(const float* a, size_t n, float* inout) {
+  for (size_t i = 0; i < n; ++i) inout[i] = inout[i] + a[i];
+}
+
+void scale(float factor, size_t n, float* inout) {
+  for (size_t i = 0; i < n; ++i) inout[i] = inout[i] * factor;
+}
+
+void swiglu(const float* gate, const float* up, size_t n, float* out) {
+  for (size_t i = 0; i < n; ++i) out[i] = silu_f32(gate[i]) * up[i];
+}
+
+void geglu(const float* gate, const float* up, size_t n, float* out) {
+  for (size_t i = 0; i < n; ++i) out[i] = gelu_tanh_f32(gate[i]) * up[i];
+}
+
+void softcap(float cap, size_t n, float* inout) {
+  for (size_t i = 0; i < n; ++i) inout[i] = cap * tanh_f32(inout[i] / cap);
+}
+
+void rotate(float* a, float* b, float cos, float sin) {
+  const float x = *a, y = *b;
+  *a = std::fma(x, cos, -(y * sin));
+  *b = std::fma(y, cos, x * sin);
+}
+
+void rope_norm(float* head, size_t rot, const float* cos_sin) {
+  for (size_t i = 0; i < rot / 2; ++i) rotate(head + 2 * i, head + 2 * i + 1, cos_sin[2 * i], cos_sin[2 * i + 1]);
+}
+
+void rope_neox(float* head, size_t rot, const float* cos_sin) {
+  for (size_t i = 0; i < rot / 2; ++i) rotate(head + i, head + i + rot / 2, cos_sin[2 * i], cos_sin[2 * i + 1]);
+}
+
+float exp_sum(const float* x, size_t n, float max) {
+  Lanes sums;
+  for (size_t i = 0; i < n; ++i) sums.lane[i % 16] += exp_f32(x[i] - max);
+  return sums.sum();
+}
+
+// [capacity / 16][key_dim][16]: where dimension 0 of a slot's key lies; the next one is 16 further.
+size_t key_offset(size_t key_dim, size_t slot) { return slot / 16 * 16 * key_dim + slot % 16; }
+
+void store_key_f16(const float* k, size_t key_dim, void* panels, size_t slot) {
+  uint16_t* out = static_cast<uint16_t*>(panels) + key_offset(key_dim, slot);
+  for (size_t i = 0; i < key_dim; ++i) out[16 * i] = f32_to_f16(k[i]);
+}
+
+void store_key_f32(const float* k, size_t key_dim, void* panels, size_t slot) {
+  float* out = static_cast<float*>(panels) + key_offset(key_dim, slot);
+  for (size_t i = 0; i < key_dim; ++i) out[16 * i] = k[i];
+}
+
+void store_value_f16(const float* v, size_t value_dim, void* rows, size_t slot) {
+  uint16_t* out = static_cast<uint16_t*>(rows) + slot * value_dim;
+  for (size_t i = 0; i < value_dim; ++i) out[i] = f32_to_f16(v[i]);
+}
+
+void store_value_f32(const float* v, size_t value_dim, void* rows, size_t slot) {
+  float* out = static_cast<float*>(rows) + slot * value_dim;
+  for (size_t i = 0; i < value_dim; ++i) out[i] = v[i];
+}
+
+}  // namespace
+
+const KernelEntry kVectorEntries[] = {
+    {Op::quantize, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(quantize), "quantize scalar"},
+    {Op::rms_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rms_norm), "rms_norm scalar"},
+    {Op::add, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(add), "add scalar"},
+    {Op::scale, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(scale), "scale scalar"},
+    {Op::swiglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(swiglu), "swiglu scalar"},
+    {Op::geglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(geglu), "geglu scalar"},
+    {Op::softcap, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(softcap), "softcap scalar"},
+    {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "rope_norm scalar"},
+    {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "rope_neox scalar"},
+    {Op::exp_sum, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(exp_sum), "exp_sum scalar"},
+    {Op::store_key_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f16), "store_key_f16 scalar"},
+    {Op::store_key_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f32), "store_key_f32 scalar"},
+    {Op::store_value_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f16), "store_value_f16 scalar"},
+    {Op::store_value_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f32), "store_value_f32 scalar"},
+};
+const size_t kVectorCount = sizeof(kVectorEntries) / sizeof(kVectorEntries[0]);
+
+}  // namespace ridge::scalar

@@ -1,0 +1,53 @@
+#include "machine/bandwidth_loop.h"
+
+// Function-level targets instead of compiler flags: the rest of this file, and every inline function in it, stays
+// runnable on the oldest CPU.
+#if defined(__x86_64__) && defined(__clang__)
+#define RIDGE_TARGET_AVX2 __attribute__((target("avx2")))
+#define RIDGE_TARGET_AVX512 __attribute__((target("avx512f"), min_vector_width(512)))
+#elif defined(__x86_64__)
+#define RIDGE_TARGET_AVX2 __attribute__((target("avx2")))
+#define RIDGE_TARGET_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
+
+namespace ridge {
+namespace {
+
+// Four streams a quarter apart: four accumulators for the vectoriser, and four pages for the prefetchers.
+inline __attribute__((always_inline)) uint64_t sum_words(const uint64_t* words, size_t count) {
+  size_t quarter = count / 4;
+  const uint64_t *a = words, *b = a + quarter, *c = b + quarter, *d = c + quarter;
+  uint64_t sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
+  for (size_t i = 0; i < quarter; ++i) {
+    sum_a += a[i];
+    sum_b += b[i];
+    sum_c += c[i];
+    sum_d += d[i];
+  }
+  return sum_a + sum_b + sum_c + sum_d;
+}
+
+uint64_t sum_baseline(const uint64_t* words, size_t count) {
+  return sum_words(words, count);
+}
+
+#if defined(__x86_64__)
+RIDGE_TARGET_AVX2 uint64_t sum_avx2(const uint64_t* words, size_t count) {
+  return sum_words(words, count);
+}
+RIDGE_TARGET_AVX512 uint64_t sum_avx512(const uint64_t* words, size_t count) {
+  return sum_words(words, count);
+}
+#endif
+
+}  // namespace
+
+ReadLoop best_read_loop([[maybe_unused]] CpuFeatures features) {
+#if defined(__x86_64__)
+  if (features.has_all(kAvx512)) return sum_avx512;
+  if (features.has_all(kAvx2Fma)) return sum_avx2;
+#endif
+  return sum_baseline;
+}
+
+}  // namespace ridge

@@ -1,0 +1,85 @@
+#include "machine/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "base/progress.h"
+#include "base/units.h"
+#include "machine/bandwidth.h"
+#include "machine/cpu.h"
+#include "machine/memory_limits.h"
+#include "machine/probe_contention.h"
+#include "machine/probe_stats.h"
+#include "machine/storage_probe.h"
+
+namespace ridge {
+namespace {
+
+// One point in ten may be unlucky; more of them means that the machine was not quiet.
+constexpr double kWideShare = 0.10;
+
+std::string utc_now() {
+  std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return std::string(text, size);
+}
+
+// Why the figures are not to be trusted, empty if they are. Only reads of memory are judged: storage may be shared by
+// its nature, and its quartiles stand beside each figure.
+std::string contention_of(const std::vector<ReadPoint>& reads, const CpuWatch& watch) {
+  std::string why = watch.contention();
+  if (!why.empty()) return why;
+  auto wide = [](const ReadPoint& point) { return spread(point.gb_per_s) > kWideSpread; };
+  auto count = std::count_if(reads.begin(), reads.end(), wide);
+  if (static_cast<double>(count) <= kWideShare * static_cast<double>(reads.size())) return {};
+  return fmt::format("{} of {} memory figures spread by more than {:.0f} %", count, reads.size(), kWideSpread * 100);
+}
+
+Result<StorageFile> storage_file(const ProbeOptions& options) {
+  if (!options.storage_file.empty()) return StorageFile::open(options.storage_file);
+  std::string folder = options.storage_folder;
+  if (folder.empty()) folder = std::filesystem::path(default_profile_path()).parent_path().string();
+  return StorageFile::temporary(folder, (options.quick ? 64 : 256) * kMiB);
+}
+
+}  // namespace
+
+Result<MachineProfile> probe_machine(const ProbeOptions& options) {
+  MachineProfile profile;
+  profile.name = cpu_info().model;
+  profile.measured_at = utc_now();
+  int usable = static_cast<int>(usable_cpus().size());
+  if (options.threads < 0 || options.threads > usable) {
+    return usage_error(fmt::format("--threads {}: this process may use {} CPUs; give a number from 1 to {}",
+                                   options.threads, usable, usable));
+  }
+  // A quarter of what is free: measuring must not push anything out of memory.
+  uint64_t most_bytes = memory_limits().available / 4;
+
+  if (options.memory) {
+    ReadPlan plan = read_plan(
+        {.threads = options.threads == 0 ? usable : options.threads, .quick = options.quick, .most_bytes = most_bytes});
+    Progress bar("measuring memory", point_count(plan), ProgressUnit::items);
+    CpuWatch watch;
+    profile.reads = RIDGE_TRY(measure_reads(plan, bar));
+    profile.contention = contention_of(profile.reads, watch);
+    profile.contended = !profile.contention.empty();
+  }
+  if (options.storage) {
+    StorageFile file = RIDGE_TRY(storage_file(options));
+    profile.storage_path = file.path();
+    StoragePlan plan = storage_plan(
+        {.quick = options.quick, .file_bytes = file.bytes(), .most_bytes = std::min(most_bytes, 64 * kMiB)});
+    Progress bar("measuring storage", point_count(plan), ProgressUnit::items);
+    profile.storage = RIDGE_TRY(measure_storage(file, plan, bar));
+  }
+  return profile;
+}
+
+}  // namespace ridge

@@ -1,0 +1,293 @@
+#include "machine/profile.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string_view>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "base/units.h"
+
+namespace ridge {
+namespace {
+
+// Raised when a reader of the older format would misread a file; unknown keys alone do not raise it.
+constexpr int64_t kFormat = 1;
+constexpr uint64_t kLargestFile = 4 * kMiB;
+
+Error profile_error(std::string_view path, std::string_view what) {
+  return bad_input(fmt::format("{}: {}; correct it, or write a new one with 'ridge probe'", path, what));
+}
+
+// ---- reading ----
+
+Result<std::string> read_file(const std::string& path) {
+  auto close = [](std::FILE* file) { std::fclose(file); };
+  std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "re"), close);
+  if (!file) {
+    int error = errno;
+    const char* hint = error == ENOENT ? "; write one with 'ridge probe'" : "";
+    return bad_input(fmt::format("{}: cannot open the machine profile ({}){}", path, std::strerror(error), hint));
+  }
+  std::string text(kLargestFile + 1, '\0');
+  size_t size = std::fread(text.data(), 1, text.size(), file.get());
+  if (std::ferror(file.get())) {
+    return io_error(fmt::format("{}: cannot read the machine profile ({})", path, std::strerror(errno)));
+  }
+  if (size > kLargestFile) return profile_error(path, "larger than 4 MiB, so this is no machine profile");
+  text.resize(size);
+  return text;
+}
+
+// One table of the file, with the words for its errors.
+struct Reader {
+  const toml::table& table;
+  std::string_view path;
+  std::string where;  // "read point 3", or empty at the top
+
+  Error error(std::string_view key, std::string_view expected) const {
+    const toml::node* node = table.get(key);
+    std::string line = node != nullptr && node->source().begin.line > 0
+                           ? fmt::format("line {}: ", node->source().begin.line)
+                           : std::string();
+    std::string place = where.empty() ? std::string() : where + ": ";
+    return profile_error(path, fmt::format("{}{}'{}' {}: expected {}", line, place, key,
+                                           node == nullptr ? "is missing" : "is wrong", expected));
+  }
+
+  Result<std::string> text(std::string_view key) const {
+    auto value = table[key].value_exact<std::string>();
+    if (!value) return error(key, "a text in quotes");
+    return *std::move(value);
+  }
+  Result<bool> flag(std::string_view key) const {
+    auto value = table[key].value_exact<bool>();
+    if (!value) return error(key, "true or false");
+    return *value;
+  }
+  // A whole number from 1 to `most`.
+  Result<int64_t> positive(std::string_view key, int64_t most) const {
+    auto value = table[key].value_exact<int64_t>();
+    if (!value || *value < 1 || *value > most) return error(key, fmt::format("a whole number from 1 to {}", most));
+    return *value;
+  }
+  Result<double> rate(std::string_view key) const {
+    auto value = table[key].value<double>();
+    if (!value || !table[key].is_number() || !std::isfinite(*value) || *value <= 0) {
+      return error(key, "a number above 0, in 1e9 bytes per second");
+    }
+    return *value;
+  }
+  Result<Measured> measured() const {
+    Measured m;
+    m.value = RIDGE_TRY(rate("gb_per_s"));
+    m.low = RIDGE_TRY(rate("low"));
+    m.high = RIDGE_TRY(rate("high"));
+    m.runs = static_cast<int>(RIDGE_TRY(positive("runs", 1'000'000)));
+    if (m.low > m.value) return error("low", "no more than gb_per_s");
+    if (m.high < m.value) return error("high", "no less than gb_per_s");
+    return m;
+  }
+};
+
+constexpr int64_t kMostBytes = int64_t{1} << 60;
+constexpr int64_t kMostThreads = 1 << 16;
+
+Result<ReadPoint> read_point(const Reader& in) {
+  ReadPoint point;
+  point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostThreads)));
+  point.huge_pages = RIDGE_TRY(in.flag("huge_pages"));
+  point.gb_per_s = RIDGE_TRY(in.measured());
+  return point;
+}
+
+Result<StoragePoint> storage_point(const Reader& in) {
+  StoragePoint point;
+  point.request_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("request_bytes", kMostBytes)));
+  point.depth = static_cast<int>(RIDGE_TRY(in.positive("depth", kMostThreads)));
+  point.direct = RIDGE_TRY(in.flag("direct"));
+  point.gb_per_s = RIDGE_TRY(in.measured());
+  return point;
+}
+
+// The array of tables `key`; absent means empty.
+template <class Point>
+Result<std::vector<Point>> points(const Reader& top, std::string_view key, std::string_view what,
+                                  Result<Point> (*parse)(const Reader&)) {
+  std::vector<Point> out;
+  const toml::node* node = top.table.get(key);
+  if (node == nullptr) return out;
+  const toml::array* array = node->as_array();
+  if (array == nullptr) return top.error(key, "a list of tables");
+  for (size_t i = 0; i < array->size(); ++i) {
+    const toml::table* table = array->get(i)->as_table();
+    if (table == nullptr) return top.error(key, "a list of tables, and nothing else in it");
+    out.push_back(RIDGE_TRY(parse({*table, top.path, fmt::format("{} point {}", what, i + 1)})));
+  }
+  return out;
+}
+
+// ---- writing ----
+
+// The text in quotes, with TOML's escapes.
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(text);
+  return out.str();
+}
+
+// Six digits: far finer than any measurement here.
+std::string rates(const Measured& m) {
+  return fmt::format("gb_per_s = {:.6g}, low = {:.6g}, high = {:.6g}, runs = {}", m.value, m.low, m.high, m.runs);
+}
+
+std::string to_toml(const MachineProfile& profile) {
+  std::string out = fmt::format(
+      "# A machine in numbers; docs/probe.md explains them. Rates are 1e9 bytes per second: the median of the runs "
+      "and\n"
+      "# the quartiles around it.\n"
+      "format = {}\nname = {}\nmeasured_at = {}\ncontended = {}\ncontention = {}\nstorage_path = {}\n",
+      kFormat, quoted(profile.name), quoted(profile.measured_at), profile.contended, quoted(profile.contention),
+      quoted(profile.storage_path));
+  out += "\nreads = [\n";
+  for (const ReadPoint& point : profile.reads) {
+    out += fmt::format("  {{ footprint_bytes = {}, threads = {}, huge_pages = {}, {} }},\n", point.footprint_bytes,
+                       point.threads, point.huge_pages, rates(point.gb_per_s));
+  }
+  out += "]\n\nstorage = [\n";
+  for (const StoragePoint& point : profile.storage) {
+    out += fmt::format("  {{ request_bytes = {}, depth = {}, direct = {}, {} }},\n", point.request_bytes, point.depth,
+                       point.direct, rates(point.gb_per_s));
+  }
+  return out + "]\n";
+}
+
+Result<void> write_whole(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error(fmt::format("{}: cannot write the machine profile ({})", path, std::strerror(errno)));
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+// ---- looking up ----
+
+// Of the measured thread counts the largest that is no more than asked for, or else the smallest.
+int nearest_threads(const std::vector<ReadPoint>& reads, int threads) {
+  int below = 0, smallest = reads.front().threads;
+  for (const ReadPoint& point : reads) {
+    if (point.threads <= threads) below = std::max(below, point.threads);
+    smallest = std::min(smallest, point.threads);
+  }
+  return below > 0 ? below : smallest;
+}
+
+}  // namespace
+
+std::optional<double> MachineProfile::read_gb_per_s(uint64_t footprint_bytes, int threads) const {
+  if (reads.empty()) return std::nullopt;
+  int measured_threads = nearest_threads(reads, threads);
+  std::map<uint64_t, double> best;  // by footprint, over the page sizes
+  for (const ReadPoint& point : reads) {
+    if (point.threads != measured_threads) continue;
+    double& rate = best[point.footprint_bytes];
+    rate = std::max(rate, point.gb_per_s.value);
+  }
+  auto above = best.lower_bound(footprint_bytes);
+  if (above == best.end()) return best.rbegin()->second;
+  if (above == best.begin() || above->first == footprint_bytes) return above->second;
+  auto below = std::prev(above);
+  auto log_of = [](uint64_t bytes) { return std::log2(static_cast<double>(bytes)); };
+  double part = (log_of(footprint_bytes) - log_of(below->first)) / (log_of(above->first) - log_of(below->first));
+  return std::lerp(below->second, above->second, part);
+}
+
+std::optional<double> MachineProfile::storage_gb_per_s() const {
+  std::optional<double> direct, buffered;
+  for (const StoragePoint& point : storage) {
+    std::optional<double>& best = point.direct ? direct : buffered;
+    best = std::max(best.value_or(0), point.gb_per_s.value);
+  }
+  return direct ? direct : buffered;
+}
+
+Result<MachineProfile> load_profile(const std::string& path) {
+  std::string text = RIDGE_TRY(read_file(path));
+  toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return profile_error(path, fmt::format("line {}: not TOML: {}", error.source().begin.line, error.description()));
+  }
+  Reader top{parsed.table(), path, ""};
+  int64_t format = RIDGE_TRY(top.positive("format", 1'000'000));
+  if (format > kFormat) {
+    return bad_input(
+        fmt::format("{}: format {} was written by a newer ridge (this one knows {}); update ridge, or "
+                    "write a new one with 'ridge probe'",
+                    path, format, kFormat));
+  }
+  MachineProfile profile;
+  profile.name = RIDGE_TRY(top.text("name"));
+  profile.measured_at = RIDGE_TRY(top.text("measured_at"));
+  profile.contended = RIDGE_TRY(top.flag("contended"));
+  profile.contention = RIDGE_TRY(top.text("contention"));
+  profile.storage_path = RIDGE_TRY(top.text("storage_path"));
+  profile.reads = RIDGE_TRY(points(top, "reads", "read", read_point));
+  profile.storage = RIDGE_TRY(points(top, "storage", "storage", storage_point));
+  return profile;
+}
+
+Result<void> save_profile(const MachineProfile& profile, const std::string& path) {
+  std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // a missing folder shows in the next call, with its own reason
+  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+
+  std::string beside = path + ".XXXXXX";
+  int fd = ::mkostemp(beside.data(), O_CLOEXEC);
+  if (fd < 0) {
+    return io_error(
+        fmt::format("{}: cannot write the machine profile ({}); choose another place", path, std::strerror(errno)));
+  }
+  Result<void> written = write_whole(fd, to_toml(profile), path);
+  (void)::fchmod(fd, 0644);
+  if (::close(fd) != 0 && written.ok()) {
+    written = io_error(fmt::format("{}: cannot write the machine profile ({})", path, std::strerror(errno)));
+  }
+  if (written.ok() && ::rename(beside.c_str(), path.c_str()) != 0) {
+    written = io_error(
+        fmt::format("{}: cannot write the machine profile ({}); choose another place", path, std::strerror(errno)));
+  }
+  if (!written.ok()) (void)::unlink(beside.c_str());
+  return written;
+}
+
+std::string default_profile_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/ridge/machine.toml";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || home[0] != '/') {
+    const passwd* user = ::getpwuid(::getuid());
+    home = user != nullptr ? user->pw_dir : "/tmp";
+  }
+  return std::string(home) + "/.cache/ridge/machine.toml";
+}
+
+}  // namespace ridge

@@ -1,0 +1,158 @@
+#include "memory/source_layout.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "memory/slab.h"
+#include "tensor/panel.h"
+
+namespace ridge {
+namespace {
+
+// One read for a gathered row at the least, and several in flight where rows are small.
+constexpr uint64_t kGatherBytes = 512 * kKiB;
+constexpr uint32_t kGatherFewest = 4, kGatherMost = 16;
+
+uint64_t piece_offset(const StoredTensor& t, const Piece& p) { return t.stored_offset(p.row_begin); }
+uint64_t piece_bytes(const StoredTensor& t, const Piece& p) { return t.stored_bytes(p.row_begin, p.row_end); }
+
+// Appends a range that a direct read fills; returns where it begins.
+PiecePlace append_direct(uint64_t offset, uint64_t bytes, Layout layout, uint64_t& end) {
+  PiecePlace place;
+  place.into = round_up(end, kIoAlign);
+  place.position = place.into + read_lead(offset);
+  place.layout = layout;
+  end = place.into + read_span(offset, bytes);
+  return place;
+}
+
+void place_pinned(const Program& program, const Block& block, std::vector<PiecePlace>& places, SourceLayout& layout) {
+  for (const Piece& piece : block.pieces) {
+    const StoredTensor& t = program.tensors[piece.tensor];
+    if (t.layout == Layout::panels) {
+      places.push_back(append_direct(piece_offset(t, piece), piece_bytes(t, piece), Layout::panels, layout.pin_bytes));
+      continue;
+    }
+    uint64_t position = round_up(layout.pin_bytes, kOverread);
+    places.push_back({.into = 0, .position = position, .layout = Layout::panels});
+    layout.pin_bytes = position + panels_bytes(t.type, piece.row_end - piece.row_begin, t.cols);
+  }
+}
+
+void place_streamed(const Program& program, const Block& block, std::vector<PiecePlace>& places, SourceLayout& layout) {
+  uint64_t end = 0;
+  for (const Piece& piece : block.pieces) {
+    const StoredTensor& t = program.tensors[piece.tensor];
+    places.push_back(append_direct(piece_offset(t, piece), piece_bytes(t, piece), t.layout, end));
+  }
+  layout.slot_bytes = std::max(layout.slot_bytes, round_up(end + kOverread, kIoAlign));
+}
+
+// The largest piece that must be packed, and the room that 16 rows of the widest one need.
+void size_load_buffers(const Program& program, const Placement& placement, SourceLayout& layout) {
+  uint64_t largest = 0, fewest = 0;
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (!placement.pinned[b]) continue;
+    for (const Piece& piece : program.blocks[b].pieces) {
+      const StoredTensor& t = program.tensors[piece.tensor];
+      if (t.layout == Layout::panels) continue;
+      largest = std::max(largest, piece_bytes(t, piece));
+      fewest = std::max<uint64_t>(fewest, kPanelRows * row_bytes(t.type, t.cols));
+    }
+  }
+  if (largest == 0) return;
+  const uint64_t overhead = 2 * kIoAlign + kOverread;
+  const uint64_t wished = std::max(fewest, std::min(largest, kLoadChunk));
+  if (layout.slots >= 2 && layout.slot_bytes >= fewest + overhead) {
+    layout.load_chunk = std::min(wished, layout.slot_bytes - overhead);
+    return;
+  }
+  layout.load_chunk = wished;
+  layout.load_unit = round_up(wished + overhead, kIoAlign);
+}
+
+void place_gathered(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
+                    bool keep_gathered, SourceLayout& layout) {
+  for (TensorId id : gathered) {
+    const StoredTensor& t = program.tensors[id];
+    std::vector<RowRange> ranges = rows_not_pinned(program, placement, id);
+    if (ranges.empty()) continue;
+    if (keep_gathered) {
+      for (RowRange r : ranges) {
+        PiecePlace place =
+            append_direct(t.stored_offset(r.begin), t.stored_bytes(r.begin, r.end), t.layout, layout.kept_bytes);
+        layout.kept.push_back({id, r.begin, r.end, place.into, place.position});
+      }
+      continue;
+    }
+    uint64_t item = t.layout == Layout::panels ? panel_bytes(t.type, t.cols) : row_bytes(t.type, t.cols);
+    layout.gather_unit = std::max(layout.gather_unit, round_up(item, kIoAlign) + kIoAlign);
+  }
+  if (layout.kept_bytes > 0) layout.kept_bytes += kOverread;
+  if (layout.gather_unit == 0) return;
+  uint64_t units = kGatherBytes / layout.gather_unit;
+  layout.gather_units = static_cast<uint32_t>(std::clamp<uint64_t>(units, kGatherFewest, kGatherMost));
+}
+
+}  // namespace
+
+std::vector<RowRange> rows_not_pinned(const Program& program, const Placement& placement, TensorId tensor) {
+  std::vector<RowRange> pinned;
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (!placement.pinned[b]) continue;
+    for (const Piece& p : program.blocks[b].pieces) {
+      if (p.tensor == tensor && p.row_begin < p.row_end) pinned.push_back({p.row_begin, p.row_end});
+    }
+  }
+  std::sort(pinned.begin(), pinned.end(), [](RowRange a, RowRange b) { return a.begin < b.begin; });
+  // Parts of a tensor begin at a panel; a few rows are then in both.
+  auto whole_panel = [](uint32_t r) { return r - r % static_cast<uint32_t>(kPanelRows); };
+  std::vector<RowRange> rest;
+  uint32_t row = 0;
+  for (RowRange p : pinned) {
+    if (p.begin > row) rest.push_back({whole_panel(row), p.begin});
+    row = std::max(row, p.end);
+  }
+  if (row < program.tensors[tensor].rows) rest.push_back({whole_panel(row), program.tensors[tensor].rows});
+  return rest;
+}
+
+SourceLayout SourceLayout::of(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
+                              bool keep_gathered) {
+  RIDGE_CHECK(placement.pinned.size() == program.blocks.size(), "a placement says of every block whether it is pinned");
+  SourceLayout layout;
+  layout.blocks.resize(program.blocks.size());
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    layout.blocks[b].reserve(program.blocks[b].pieces.size());
+    if (placement.pinned[b]) {
+      place_pinned(program, program.blocks[b], layout.blocks[b], layout);
+    } else {
+      place_streamed(program, program.blocks[b], layout.blocks[b], layout);
+    }
+  }
+  if (layout.pin_bytes > 0) layout.pin_bytes += kOverread;
+  if (layout.slot_bytes > 0) {
+    RIDGE_CHECK(placement.slots >= 1, "blocks that are not pinned need a slot");
+    layout.slots = placement.slots;
+  }
+  place_gathered(program, placement, gathered, keep_gathered, layout);
+  size_load_buffers(program, placement, layout);
+  return layout;
+}
+
+SourceMemory SourceLayout::memory(const Program& program) const {
+  // The lists of places, views and visits: small, and counted all the same.
+  uint64_t lists = 64 * kKiB + 8 * program.visits.size() + sizeof(KeptRows) * kept.size();
+  for (const auto& places : blocks) lists += 96 + (sizeof(PiecePlace) + sizeof(PieceView)) * places.size();
+  const uint64_t slots_bytes = slots * slot_bytes;
+  const uint64_t gather_bytes = gather_units * gather_unit;
+  SourceMemory memory;
+  memory.pins = Slab::charge(pin_bytes);
+  memory.slots = Slab::charge(slots_bytes);
+  memory.gathered = Slab::charge(kept_bytes);
+  memory.io = lists + Slab::charge(gather_bytes) + Slab::charge(2 * load_unit) + io_engine_memory(slots_bytes + gather_bytes);
+  return memory;
+}
+
+}  // namespace ridge

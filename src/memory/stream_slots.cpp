@@ -1,0 +1,211 @@
+#include "memory/stream_slots.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace ridge {
+namespace {
+
+// Tags of the slots: apart from those of the loader and of gathered rows.
+constexpr uint32_t kFirstTag = 0x40000000, kLastTag = 0x7fffffff;
+
+}  // namespace
+
+StreamSlots::StreamSlots(const StreamSlotsOptions& options) : options_(options), next_tag_(kFirstTag) {
+  const SourceLayout& layout = *options_.layout;
+  slots_.resize(layout.slots);
+  claimed_.reserve(layout.slots);
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = options_.memory + i * layout.slot_bytes;
+  for (const Visit& visit : options_.program->visits) {
+    if (!options_.placement->pinned[visit.block]) order_.push_back(visit.block);
+  }
+}
+
+StreamSlots::Slot* StreamSlots::find(BlockId block) {
+  for (Slot& slot : slots_) {
+    if (slot.content != Content::nothing && slot.block == block) return &slot;
+  }
+  return nullptr;
+}
+
+size_t StreamSlots::upcoming_count() const { return wanted_.size() + order_.size(); }
+
+// The blocks in the order in which they will be needed: 0 is the next one.
+BlockId StreamSlots::upcoming(size_t ahead) const {
+  if (ahead < wanted_.size()) return wanted_[ahead];
+  return order_[(cursor_ + ahead - wanted_.size()) % order_.size()];
+}
+
+bool StreamSlots::claimed(const Slot& slot) const {
+  return std::find(claimed_.begin(), claimed_.end(), &slot) != claimed_.end();
+}
+
+// A slot that nobody uses and that holds none of the claimed blocks. One that is still being filled with something else
+// cannot be had until the device is done with it.
+StreamSlots::Slot* StreamSlots::free_slot() {
+  for (Slot& slot : slots_) {
+    if (slot.leases > 0 || claimed(slot)) continue;
+    if (slot.content == Content::loading) {
+      if (!options_.io->ready(slot.tag)) continue;
+      (void)finish_load(slot);  // nobody waits for these bytes any more, nor for what went wrong with them
+    }
+    return &slot;
+  }
+  return nullptr;
+}
+
+void StreamSlots::read_ahead() {
+  claimed_.clear();
+  const size_t most = upcoming_count();
+  for (size_t ahead = 0; ahead < most && claimed_.size() < slots_.size(); ++ahead) {
+    const BlockId block = upcoming(ahead);
+    Slot* slot = find(block);
+    if (slot == nullptr) {
+      slot = free_slot();
+      if (slot == nullptr) return;
+      submit(*slot, block);
+    }
+    if (!claimed(*slot)) claimed_.push_back(slot);
+  }
+}
+
+void StreamSlots::submit(Slot& slot, BlockId block) {
+  const std::vector<PiecePlace>& places = options_.layout->blocks[block];
+  const Program& program = *options_.program;
+  slot.content = Content::loading;
+  slot.block = block;
+  slot.error.reset();
+  slot.tag = next_tag_;
+  next_tag_ = next_tag_ == kLastTag ? kFirstTag : next_tag_ + 1;
+  slot.turn = next_turn_++;
+  slot.pieces.clear();
+  if (options_.trace != nullptr) slot.submitted = TraceClock::now();
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Piece& piece = program.blocks[block].pieces[i];
+    const StoredTensor& t = program.tensors[piece.tensor];
+    auto submitted = options_.io->submit({.file = t.file,
+                                          .offset = t.stored_offset(piece.row_begin),
+                                          .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
+                                          .into = slot.memory + places[i].into,
+                                          .tag = slot.tag});
+    // Whoever acquires the block is told; what was submitted before must still arrive first.
+    if (!submitted.ok() && !slot.error) slot.error = submitted.error();
+    slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});
+  }
+}
+
+// Takes what the device said about a slot's bytes; waits for it if need be.
+Result<void> StreamSlots::finish_load(Slot& slot) {
+  auto done = options_.io->wait(slot.tag);
+  if (options_.trace != nullptr) {
+    options_.trace->add({.lane = Lane::read,
+                         .block = slot.block,
+                         .begin = slot.submitted,
+                         .end = TraceClock::now(),
+                         .bytes = options_.program->blocks[slot.block].storage_bytes});
+  }
+  slot.content = Content::ready;
+  if (done.ok() && !slot.error) return {};
+  slot.content = Content::nothing;
+  if (slot.error) return *std::exchange(slot.error, std::nullopt);
+  return done;
+}
+
+void StreamSlots::poll() {
+  for (Slot& slot : slots_) {
+    if (slot.content != Content::loading || !options_.io->ready(slot.tag)) continue;
+    // An error stays with the slot until the block is acquired.
+    if (auto done = finish_load(slot); !done.ok()) {
+      slot.content = Content::failed;
+      slot.error = std::move(done).error();
+    }
+  }
+}
+
+void StreamSlots::restart() {
+  cursor_ = 0;
+  wanted_.clear();
+  read_ahead();
+}
+
+void StreamSlots::want(std::span<const BlockId> blocks) {
+  for (BlockId block : blocks) {
+    if (!options_.placement->pinned[block]) wanted_.push_back(block);
+  }
+  read_ahead();
+}
+
+// Moves the cursor past this visit; visits in between were left out by the pass (a head that no token needs).
+void StreamSlots::note_visit(BlockId block) {
+  auto wanted = std::find(wanted_.begin(), wanted_.end(), block);
+  if (wanted != wanted_.end()) wanted_.erase(wanted);
+  for (size_t ahead = 0; ahead < order_.size(); ++ahead) {
+    size_t at = (cursor_ + ahead) % order_.size();
+    if (order_[at] != block) continue;
+    cursor_ = (at + 1) % order_.size();
+    return;
+  }
+}
+
+// For a block that nobody foresaw: an idle slot, or the one whose block is needed last, once its read is over.
+Result<StreamSlots::Slot*> StreamSlots::slot_for_demand() {
+  Slot* best = nullptr;
+  for (Slot& slot : slots_) {
+    if (slot.leases > 0) continue;
+    if (slot.content == Content::nothing || slot.content == Content::failed) return &slot;
+    if (best == nullptr || slot.turn > best->turn) best = &slot;
+  }
+  RIDGE_CHECK(best != nullptr, "more blocks are held than there are slots: release a lease before acquiring the next");
+  if (best->content == Content::loading) (void)finish_load(*best);
+  return best;
+}
+
+Result<std::span<const PieceView>> StreamSlots::acquire(BlockId block) {
+  const bool visit = find(block) == nullptr || find(block)->leases == 0;
+  if (visit) note_visit(block);
+  Slot* slot = find(block);
+  if (slot != nullptr && slot->content == Content::failed) {
+    slot->content = Content::nothing;
+    return *std::exchange(slot->error, std::nullopt);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  bool waits = slot == nullptr;
+  if (slot == nullptr) {
+    slot = RIDGE_TRY(slot_for_demand());
+    submit(*slot, block);
+  }
+  if (slot->content == Content::loading) {
+    waits = waits || !options_.io->ready(slot->tag);
+    auto done = finish_load(*slot);
+    if (waits) {
+      const auto end = std::chrono::steady_clock::now();
+      waited_ += end - begin;
+      if (options_.trace != nullptr) {
+        options_.trace->add({.lane = Lane::wait, .block = block, .begin = begin, .end = end, .bytes = 0});
+      }
+    }
+    RIDGE_TRY(std::move(done));
+  }
+  ++slot->leases;
+  poll();
+  read_ahead();
+  return std::span<const PieceView>(slot->pieces);
+}
+
+void StreamSlots::release(BlockId block) {
+  Slot* slot = find(block);
+  RIDGE_CHECK(slot != nullptr && slot->leases > 0, "only a held block is released");
+  --slot->leases;
+  poll();
+  if (slot->leases == 0) read_ahead();
+}
+
+StreamSlots::State StreamSlots::state(BlockId block) {
+  poll();
+  const Slot* slot = find(block);
+  if (slot == nullptr) return State::absent;
+  return slot->content == Content::loading ? State::loading : State::ready;
+}
+
+}  // namespace ridge

@@ -1,0 +1,91 @@
+// The stream slots of a source: which block each holds, and reading ahead in the program's order, from the last visit on
+// to the first. Two slots are enough: while one is computed on, the other fills (docs/streaming.md has the figures).
+//
+// Not for: pinned blocks, or where pieces lie (source_layout.h).
+//
+//   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io, .memory = slab.data()});
+//   slots.restart();                                     // a pass begins: the first visits are being read
+//   auto pieces = RIDGE_TRY(slots.acquire(block));       // waits for the bytes
+//   slots.release(block);                                // its slot takes the next visit at once
+//
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "memory/io_engine.h"
+#include "memory/source_layout.h"
+#include "memory/weight_source.h"
+#include "program/trace.h"
+
+namespace ridge {
+
+struct StreamSlotsOptions {
+  const Program* program = nullptr;
+  const Placement* placement = nullptr;
+  const SourceLayout* layout = nullptr;
+  IoEngine* io = nullptr;
+  uint8_t* memory = nullptr;  // layout->slots × layout->slot_bytes
+  Trace* trace = nullptr;
+};
+
+class StreamSlots {
+ public:
+  explicit StreamSlots(const StreamSlotsOptions& options);
+
+  // The next visit expected is the first of the program.
+  void restart();
+  // Any streamed block; the one of the next visit is being read already. The views live until release().
+  Result<std::span<const PieceView>> acquire(BlockId block);
+  void release(BlockId block);
+  // These come before the program's order, as far as slots are free.
+  void want(std::span<const BlockId> blocks);
+
+  enum class State : uint8_t { absent, loading, ready };
+  State state(BlockId block);
+  // Lets waiting requests start and notes reads that are over; called often, costs little.
+  void poll();
+
+  std::chrono::nanoseconds waited() const { return waited_; }
+
+ private:
+  enum class Content : uint8_t { nothing, loading, ready, failed };
+  struct Slot {
+    Content content = Content::nothing;
+    BlockId block = 0;
+    uint32_t leases = 0;
+    uint32_t tag = 0;
+    uint64_t turn = 0;     // when its read was submitted, in order
+    uint8_t* memory = nullptr;
+    std::vector<PieceView> pieces;
+    std::optional<Error> error;
+    TraceClock::time_point submitted;
+  };
+
+  Slot* find(BlockId block);
+  BlockId upcoming(size_t ahead) const;
+  size_t upcoming_count() const;
+  bool claimed(const Slot& slot) const;
+  Slot* free_slot();
+  Result<Slot*> slot_for_demand();
+  void read_ahead();
+  void submit(Slot& slot, BlockId block);
+  Result<void> finish_load(Slot& slot);
+  void note_visit(BlockId block);
+
+  StreamSlotsOptions options_;
+  std::vector<Slot> slots_;
+  std::vector<const Slot*> claimed_;  // by visits that come sooner, while reading ahead
+  std::vector<BlockId> order_;        // streamed visits of one pass
+  size_t cursor_ = 0;                 // in order_: the next visit
+  std::deque<BlockId> wanted_;        // before it
+  uint32_t next_tag_;
+  uint64_t next_turn_ = 0;
+  std::chrono::nanoseconds waited_{0};
+};
+
+}  // namespace ridge

@@ -1,0 +1,180 @@
+#include "memory/streaming_source.h"
+
+#include "base/check.h"
+#include "memory/pin_loader.h"
+#include "memory/row_gatherer.h"
+#include "memory/slab.h"
+#include "memory/source_layout.h"
+#include "memory/stream_slots.h"
+
+namespace ridge {
+namespace {
+
+class Source final : public StreamingSource {
+ public:
+  explicit Source(const StreamingSourceOptions& options)
+      : options_(options),
+        layout_(SourceLayout::of(*options_.program, options_.placement, options_.gathered, options_.keep_gathered)) {}
+
+  Result<void> open();
+
+  Result<void> begin_pass(const PassInfo&) override {
+    ++stats_.passes;
+    if (slots_) slots_->restart();
+    return {};
+  }
+  Result<Lease> acquire(BlockId block) override;
+  void want(std::span<const BlockId> blocks) override {
+    if (slots_) slots_->want(blocks);
+  }
+  size_t next_ready(std::span<const BlockId> blocks) override;
+  Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) override {
+    return gatherer_->gather(tensor, rows, out);
+  }
+  SourceStats stats() const override;
+  const Program& program() const override { return *options_.program; }
+  std::string io_description() const override { return io_ ? io_->description() : "nothing is read"; }
+
+ protected:
+  void release(BlockId block) override {
+    if (!pinned(block)) slots_->release(block);
+  }
+
+ private:
+  bool pinned(BlockId block) const { return options_.placement.pinned[block] != 0; }
+  Result<void> allocate();
+  Result<void> open_engine();
+  Result<void> load();
+
+  StreamingSourceOptions options_;
+  SourceLayout layout_;
+  // Before the engine, which writes into them until it is gone.
+  Slab pins_, slot_memory_, kept_, gather_memory_;
+  std::unique_ptr<IoEngine> io_;
+  std::optional<StreamSlots> slots_;
+  std::optional<RowGatherer> gatherer_;
+  std::vector<std::vector<PieceView>> pinned_pieces_;  // by block
+  SourceStats stats_;
+};
+
+Result<void> Source::allocate() {
+  auto slab = [&](uint64_t bytes, const char* what) {
+    return Slab::allocate(bytes, {.what = what, .huge_pages = options_.huge_pages});
+  };
+  pins_ = RIDGE_TRY(slab(layout_.pin_bytes, "memory for pinned weights"));
+  slot_memory_ = RIDGE_TRY(slab(layout_.slots * layout_.slot_bytes, "memory for stream slots"));
+  kept_ = RIDGE_TRY(slab(layout_.kept_bytes, "memory for embedding rows"));
+  gather_memory_ = RIDGE_TRY(slab(layout_.gather_units * layout_.gather_unit, "a buffer for embedding rows"));
+  return {};
+}
+
+Result<void> Source::open_engine() {
+  IoOptions io{.files = options_.program->files, .buffers = {}, .kind = options_.io, .syscalls = options_.syscalls};
+  if (slot_memory_.bytes() > 0) io.buffers.push_back(slot_memory_.span());
+  if (gather_memory_.bytes() > 0) io.buffers.push_back(gather_memory_.span());
+  io_ = RIDGE_TRY(make_io_engine(io));
+  return {};
+}
+
+Result<void> Source::load() {
+  const auto begin = std::chrono::steady_clock::now();
+  // Released when the pins are filled. The slots serve where they are large enough: nothing streams yet.
+  Slab buffers = RIDGE_TRY(Slab::allocate(2 * layout_.load_unit, {.what = "a buffer for loading", .huge_pages = false}));
+  const bool own = layout_.load_unit > 0;
+  uint8_t* first = own ? buffers.data() : slot_memory_.data();
+  uint8_t* second = first == nullptr ? nullptr : first + (own ? layout_.load_unit : layout_.slot_bytes);
+  RIDGE_TRY(load_pins({.program = options_.program,
+                       .placement = &options_.placement,
+                       .layout = &layout_,
+                       .io = io_.get(),
+                       .pins = pins_.data(),
+                       .kept = kept_.data(),
+                       .buffers = {first, second},
+                       .pool = options_.pool,
+                       .pack = options_.pack}));
+  stats_.load_bytes = io_->bytes_read();
+  stats_.load = std::chrono::steady_clock::now() - begin;
+  return {};
+}
+
+Result<void> Source::open() {
+  RIDGE_TRY(allocate());
+  RIDGE_TRY(open_engine());
+  RIDGE_TRY(load());
+  const Program& program = *options_.program;
+  pinned_pieces_.resize(program.blocks.size());
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (!pinned(b)) continue;
+    for (const PiecePlace& place : layout_.blocks[b]) {
+      pinned_pieces_[b].push_back({place.layout, pins_.data() + place.position});
+    }
+  }
+  gatherer_.emplace(RowGathererOptions{.program = &program,
+                                       .placement = &options_.placement,
+                                       .layout = &layout_,
+                                       .io = io_.get(),
+                                       .pins = pins_.data(),
+                                       .kept = kept_.data(),
+                                       .buffers = gather_memory_.data()},
+                    options_.gathered);
+  if (layout_.slots == 0) return {};
+  slots_.emplace(StreamSlotsOptions{.program = &program,
+                                    .placement = &options_.placement,
+                                    .layout = &layout_,
+                                    .io = io_.get(),
+                                    .memory = slot_memory_.data(),
+                                    .trace = options_.trace});
+  slots_->restart();
+  return {};
+}
+
+Result<Lease> Source::acquire(BlockId block) {
+  RIDGE_CHECK(block < options_.program->blocks.size(), "a block of this program");
+  ++stats_.visits;
+  if (pinned(block)) {
+    ++stats_.pinned_visits;
+    // The device must not fall idle while we compute on pinned blocks.
+    if (slots_) slots_->poll();
+    return Lease(this, block, pinned_pieces_[block]);
+  }
+  std::span<const PieceView> pieces = RIDGE_TRY(slots_->acquire(block));
+  return Lease(this, block, pieces);
+}
+
+size_t Source::next_ready(std::span<const BlockId> blocks) {
+  size_t best = 0;
+  bool loading = false;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (pinned(blocks[i])) return i;
+    const StreamSlots::State state = slots_->state(blocks[i]);
+    if (state == StreamSlots::State::ready) return i;
+    if (state == StreamSlots::State::loading && !loading) {
+      best = i;
+      loading = true;
+    }
+  }
+  return best;
+}
+
+SourceStats Source::stats() const {
+  SourceStats stats = stats_;
+  stats.bytes_read = io_->bytes_read() - stats.load_bytes;
+  if (slots_) stats.wait = slots_->waited();
+  return stats;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StreamingSource>> StreamingSource::create(const StreamingSourceOptions& options) {
+  RIDGE_CHECK(options.program != nullptr && options.pool != nullptr, "a source needs a program and a pool");
+  auto source = std::make_unique<Source>(options);
+  RIDGE_TRY(source->open());
+  return std::unique_ptr<StreamingSource>(std::move(source));
+}
+
+SourceMemory StreamingSource::memory(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
+                                     bool keep_gathered) {
+  return SourceLayout::of(program, placement, gathered, keep_gathered).memory(program);
+}
+
+}  // namespace ridge

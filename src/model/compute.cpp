@@ -1,0 +1,286 @@
+#include "model/compute.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "tensor/panel.h"
+
+namespace ridge {
+namespace {
+
+// Below this many floats a region costs more than it saves: two barriers are about 2 µs, and one core moves this much in that.
+constexpr size_t kWorthSharing = 8192;
+
+}  // namespace
+
+uint64_t panel_scratch_bytes(const Program& program) {
+  uint64_t most = 0;
+  for (const Block& b : program.blocks) {
+    for (const Piece& p : b.pieces) {
+      const StoredTensor& t = program.tensors[p.tensor];
+      if (t.layout == Layout::rows) most = std::max<uint64_t>(most, panel_bytes(t.type, t.cols));
+    }
+  }
+  return round_up(most, 4096);
+}
+
+size_t attention_floats(const Model& model) {
+  size_t most = 0;
+  for (const KvLayer& layer : model.kv_layers()) {
+    most = std::max(most, attention_scratch_floats(model.config().heads / std::max(1u, layer.kv_heads), layer.value_dim));
+  }
+  return round_up(most, 1024);
+}
+
+Compute::Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io)
+    : Ops(shape), model_(model), m_(machinery), io_(io) {
+  auto begun = m_.source->begin_pass({.tokens = shape.tokens, .position = shape.position});
+  if (!begun.ok()) fail(begun.error());
+}
+
+void Compute::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+  lease_.release();
+}
+
+Result<void> Compute::status() const {
+  if (error_) return *error_;
+  return {};
+}
+
+float* Compute::workspace(size_t offset, size_t floats) {
+  RIDGE_CHECK(offset + floats <= m_.workspace.size(), "the outline of a pass promised a smaller workspace");
+  return m_.workspace.data() + offset;
+}
+
+void Compute::part(const std::string&) {}
+
+void Compute::each_token(size_t tokens, FunctionRef<void(size_t token)> job) {
+  m_.pool->split(tokens, 1, [&](size_t begin, size_t end, int) {
+    for (size_t t = begin; t < end; ++t) job(t);
+  });
+}
+
+Rows Compute::embed(const Weight& table) {
+  Rows x = temp(table.cols);
+  // The rope tables of the pass are made here, once for all layers.
+  for (const RopeTable& rope : model_.rope_tables()) {
+    Rows angles = temp(rope.config.rot);
+    RopeConfig config = rope.config;
+    if (rope.factors) config.pair_factors = model_.vector(rope.factors).data();
+    each_token(tokens(), [&](size_t t) { rope_table(config, shape().position + t, angles.row(t)); });
+    rope_.push_back(angles);
+  }
+  if (failed()) return x;
+  std::vector<uint32_t> rows(io_.ids.begin(), io_.ids.end());
+  auto got = m_.source->gather(table.id, rows, x);
+  if (!got.ok()) fail(got.error());
+  return x;
+}
+
+Rows Compute::rms_norm(Rows x, VectorRef w, float eps) {
+  Rows out = temp(x.rows, x.cols);
+  if (failed()) return out;
+  const float* weight = w ? model_.vector(w).data() : nullptr;
+  each_token(x.rows, [&](size_t t) { m_.kernels->rms_norm(x.row(t), weight, x.cols, eps, out.row(t)); });
+  return out;
+}
+
+void Compute::rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) {
+  if (failed()) return;
+  const float* weight = model_.vector(w).data();
+  size_t dim = x.cols / heads;
+  each_token(x.rows, [&](size_t t) {
+    for (size_t h = 0; h < heads; ++h) m_.kernels->rms_norm(x.row(t) + h * dim, weight, dim, eps, x.row(t) + h * dim);
+  });
+}
+
+void Compute::rope(Rows x, const RopeCall& call) {
+  if (failed()) return;
+  RopeFn turn = call.pairs == RopePairs::neighbours ? m_.kernels->rope_norm : m_.kernels->rope_neox;
+  const Rows& angles = rope_[call.table];
+  each_token(x.rows, [&](size_t t) {
+    for (size_t h = 0; h < call.heads; ++h) turn(x.row(t) + h * call.head_dim, angles.cols, angles.row(t));
+  });
+}
+
+void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) {
+  if (failed()) return;
+  KvCache& cache = *m_.cache;
+  uint64_t capacity = cache.capacity(call.layer);
+  size_t kind = static_cast<size_t>(cache.type());
+  each_token(k.rows, [&](size_t t) {
+    size_t slot = (shape().position + t) % capacity;
+    for (uint32_t h = 0; h < call.kv_heads; ++h) {
+      m_.kernels->store_key[kind](k.row(t) + h * call.key_dim, call.key_dim, cache.key(call.layer, h), slot);
+      m_.kernels->store_value[kind](v.row(t) + h * call.value_dim, call.value_dim, cache.value(call.layer, h), slot);
+    }
+  });
+  size_t group = call.heads / call.kv_heads;
+  size_t scratch = m_.attention.size() / static_cast<size_t>(m_.pool->size());
+  // One unit is a token and a key/value head; a later token sees more, so neighbours go to different workers.
+  size_t units = tokens() * call.kv_heads, workers = static_cast<size_t>(m_.pool->size());
+  auto attend = [&](size_t unit, size_t worker) {
+    size_t t = unit / call.kv_heads, h = unit % call.kv_heads;
+    uint64_t end = shape().position + t + 1;
+    AttentionArgs a{};
+    a.q = q.row(t) + h * group * call.key_dim;
+    a.group = group;
+    a.q_stride = call.key_dim;
+    a.key_dim = call.key_dim;
+    a.value_dim = call.value_dim;
+    a.kv_type = cache.type();
+    a.k = cache.key(call.layer, static_cast<uint32_t>(h));
+    a.v = cache.value(call.layer, static_cast<uint32_t>(h));
+    a.capacity = capacity;
+    a.begin = call.window != 0 && end > call.window ? end - call.window : 0;
+    a.end = end;
+    a.scale = call.scale;
+    a.softcap = call.softcap;
+    a.out = out.row(t) + h * group * call.value_dim;
+    a.out_stride = call.value_dim;
+    a.scratch = m_.attention.data() + worker * scratch;
+    m_.kernels->attention(a);
+  };
+  if (units == 1) return attend(0, 0);
+  m_.pool->run([&](int worker) {
+    size_t w = static_cast<size_t>(worker);
+    for (size_t unit = w; unit < units; unit += workers) attend(unit, w);
+  });
+}
+
+void Compute::glu(Gate gate, Rows g, Rows up) {
+  if (failed()) return;
+  GluFn act = gate == Gate::silu ? m_.kernels->swiglu : m_.kernels->geglu;
+  each_token(g.rows, [&](size_t t) { act(g.row(t), up.row(t), g.cols, g.row(t)); });
+}
+
+void Compute::add(Rows into, Rows x) {
+  if (failed()) return;
+  if (into.rows * into.cols < kWorthSharing) {
+    for (size_t t = 0; t < into.rows; ++t) m_.kernels->add(x.row(t), x.cols, into.row(t));
+    return;
+  }
+  each_token(into.rows, [&](size_t t) { m_.kernels->add(x.row(t), x.cols, into.row(t)); });
+}
+
+void Compute::scale(Rows x, float factor) {
+  if (failed()) return;
+  for (size_t t = 0; t < x.rows; ++t) m_.kernels->scale(factor, x.cols, x.row(t));
+}
+
+Q8Rows Compute::quantize(Rows x) {
+  Q8Rows x8 = temp_q8(x.rows, x.cols);
+  each_token(x.rows, [&](size_t t) {
+    m_.kernels->quantize(x.row(t), x.cols, x8.q + t * x8.q_stride, x8.d + t * x8.d_stride, x8.sums + 2 * t * x8.d_stride);
+  });
+  return x8;
+}
+
+void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
+  product(x, {parts.begin(), parts.size()});
+  if (failed()) return;
+  for (const LinearPart& part : parts) {
+    if (!part.bias) continue;
+    const float* bias = model_.vector(part.bias).data();
+    each_token(x.rows, [&](size_t t) { m_.kernels->add(bias, part.weight.rows, part.out.row(t)); });
+  }
+}
+
+void Compute::logits(Rows x, const Weight& head, float softcap) {
+  Rows last = x.slice_rows(x.rows - shape().outputs, shape().outputs);
+  LinearPart part{.weight = head, .out = io_.logits};
+  product(last, {&part, 1});
+  lease_.release();
+  if (failed() || softcap <= 0) return;
+  for (size_t t = 0; t < last.rows; ++t) m_.kernels->softcap(softcap, head.rows, io_.logits.row(t));
+}
+
+void Compute::product(Rows x, std::span<const LinearPart> parts) {
+  const std::vector<Slice>& slices = m_.source->program().steps[step_++];
+  if (failed()) return;
+  Frame frame(*this);
+  Q8Rows x8{};
+  for (const LinearPart& part : parts) {
+    if (x8.q == nullptr && uses_int8(part.weight.type, m_.exact)) x8 = quantize(x);
+  }
+  for (const Slice& slice : slices) {
+    auto done = run_slice(slice, parts, x, x8);
+    if (!done.ok()) return fail(done.error());
+  }
+}
+
+Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8) {
+  if (!lease_.holds(slice.block)) {
+    lease_.release();
+    lease_ = RIDGE_TRY(m_.source->acquire(slice.block));
+  }
+  const Program& program = m_.source->program();
+  auto begin = m_.trace ? TraceClock::now() : TraceClock::time_point{};
+  constexpr size_t kMostParts = 8;
+  Work works[kMostParts];
+  RIDGE_CHECK(slice.piece_count <= kMostParts, "a linear step has at most eight matrices");
+  for (uint32_t i = 0; i < slice.piece_count; ++i) {
+    const Piece& piece = program.blocks[slice.block].pieces[slice.first_piece + i];
+    const PieceView& view = lease_.pieces()[slice.first_piece + i];
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const LinearPart& p) { return p.weight.id == piece.tensor; });
+    RIDGE_CHECK(part != parts.end(), "the program's step belongs to this linear step");
+    works[i] = {.type = part->weight.type, .layout = view.layout, .weights = view.data,
+                .rows = piece.row_end - piece.row_begin, .cols = part->weight.cols,
+                .out = part->out.data + piece.row_begin, .out_stride = part->out.stride};
+  }
+  run_works({works, slice.piece_count}, x, x8);
+  if (m_.trace) m_.trace->add({Lane::compute, slice.block, begin, TraceClock::now(), 0});
+  return {};
+}
+
+// All panels of the slice, end to end, are cut into one range per worker by bytes.
+void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
+  uint64_t total = 0;
+  for (const Work& w : works) total += panels_bytes(w.type, w.rows, w.cols);
+  size_t workers = static_cast<size_t>(m_.pool->size());
+  size_t scratch = m_.panels.size() / workers;
+  m_.pool->run([&](int worker) {
+    uint64_t w = static_cast<uint64_t>(worker);
+    uint64_t from = total * w / workers, to = total * (w + 1) / workers, start = 0;
+    for (const Work& work : works) {
+      uint64_t bytes = panel_bytes(work.type, work.cols), panels = (work.rows + kPanelRows - 1) / kPanelRows;
+      // A panel belongs to the worker in whose range it begins.
+      auto first_at = [&](uint64_t at) { return at <= start ? 0 : std::min<uint64_t>(panels, (at - start + bytes - 1) / bytes); };
+      uint64_t first = first_at(from), last = first_at(to);
+      if (first < last) run_panels(work, first, last, x, x8, m_.panels.data() + w * scratch);
+      start += panels * bytes;
+    }
+  });
+}
+
+void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8, uint8_t* scratch) {
+  size_t type = static_cast<size_t>(work.type);
+  MatmulFn multiply = uses_int8(work.type, m_.exact) ? m_.kernels->matmul_q8[type] : m_.kernels->matmul_float[type];
+  MatmulArgs args{};
+  args.cols = work.cols;
+  args.tokens = x.rows;
+  args.x = x.data;
+  args.x_stride = x.stride;
+  args.x8 = x8;
+  args.out_stride = work.out_stride;
+  if (work.layout == Layout::panels) {
+    args.panels = work.weights + first_panel * panel_bytes(work.type, work.cols);
+    args.rows = std::min<size_t>(work.rows, last_panel * kPanelRows) - first_panel * kPanelRows;
+    args.out = work.out + first_panel * kPanelRows;
+    return multiply(args);
+  }
+  // Rows as the file has them: rearranged into this core's cache and used at once.
+  size_t stride = row_bytes(work.type, work.cols);
+  for (size_t p = first_panel; p < last_panel; ++p) {
+    size_t rows = std::min<size_t>(kPanelRows, work.rows - p * kPanelRows);
+    m_.kernels->pack[type]({.type = work.type, .rows = work.weights + p * kPanelRows * stride, .row_stride = stride,
+                            .row_count = rows, .cols = work.cols, .panel = scratch});
+    args.panels = scratch;
+    args.rows = rows;
+    args.out = work.out + p * kPanelRows;
+    multiply(args);
+  }
+}
+
+}  // namespace ridge

@@ -1,0 +1,92 @@
+// Carries a forward pass out: activations in a workspace, weights from a source, kernels chosen for this CPU.
+//
+// Not for: the order of operations (the architecture's file), sampling or conversations (engine/).
+//
+//   Compute pass(model, machinery, {.tokens = n, .position = p}, {.ids = ids, .logits = logits});
+//   model.forward(pass);
+//   RIDGE_TRY(pass.status());
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "memory/weight_source.h"
+#include "model/kv_cache.h"
+#include "model/model.h"
+#include "model/ops.h"
+#include "program/trace.h"
+
+namespace ridge {
+
+// What all passes of a session share; everything must outlive the pass.
+struct Machinery {
+  const Kernels* kernels = nullptr;
+  ThreadPool* pool = nullptr;
+  WeightSource* source = nullptr;
+  KvCache* cache = nullptr;
+  std::span<float> workspace;                 // ≥ Model::workspace_floats
+  std::span<uint8_t> panels;                  // pool->size() × panel_scratch_bytes(program), 64-byte aligned
+  std::span<float> attention;                 // pool->size() × attention_floats(model)
+  bool exact = false;                         // float activations
+  Trace* trace = nullptr;
+};
+
+// Scratch per thread: one panel of the widest matrix that may stream in file layout.
+uint64_t panel_scratch_bytes(const Program& program);
+size_t attention_floats(const Model& model);
+
+struct PassIo {
+  std::span<const int32_t> ids;               // [tokens]
+  Matrix<float> logits;                       // [outputs, vocabulary]
+};
+
+class Compute : public Ops {
+ public:
+  Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io);
+
+  void part(const std::string& name) override;
+  Rows embed(const Weight& table) override;
+  Rows rms_norm(Rows x, VectorRef w, float eps) override;
+  void rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) override;
+  void linear(Rows x, std::initializer_list<LinearPart> parts) override;
+  void rope(Rows x, const RopeCall& call) override;
+  void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) override;
+  void glu(Gate gate, Rows g, Rows up) override;
+  void add(Rows into, Rows x) override;
+  void scale(Rows x, float factor) override;
+  void logits(Rows x, const Weight& head, float softcap) override;
+  Result<void> status() const override;
+
+ protected:
+  float* workspace(size_t offset, size_t floats) override;
+
+ private:
+  // A piece at work: where its weights are and where its outputs go.
+  struct Work {
+    Type type;
+    Layout layout;
+    const uint8_t* weights;
+    uint32_t rows, cols;
+    float* out;
+    size_t out_stride;
+  };
+  bool failed() const { return error_.has_value(); }
+  void fail(Error error);
+  void product(Rows x, std::span<const LinearPart> parts);
+  Q8Rows quantize(Rows x);
+  Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
+  void run_works(std::span<const Work> works, Rows x, const Q8Rows& x8);
+  void run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8, uint8_t* scratch);
+  void each_token(size_t tokens, FunctionRef<void(size_t token)> job);
+
+  const Model& model_;
+  const Machinery& m_;
+  PassIo io_;
+  size_t step_ = 0;
+  Lease lease_;
+  std::vector<Rows> rope_;                    // [tokens, rot] per table
+  std::optional<Error> error_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,51 @@
+// The key/value cache: per layer, keys in panels of 16 positions and values by position (kernels.h, AttentionArgs).
+// Layers with a sliding window keep a ring of the window and one batch; the others the whole context.
+//
+//   KvCache cache = RIDGE_TRY(KvCache::create(model.kv_layers(), {.context = 512, .batch = 64, .type = KvType::f16}));
+//   cache.key(layer, head), cache.value(layer, head), cache.capacity(layer)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/kernels.h"
+#include "memory/slab.h"
+#include "model/model.h"
+
+namespace ridge {
+
+struct KvOptions {
+  uint64_t context = 0;        // positions
+  uint32_t batch = 1;          // most tokens of one pass
+  KvType type = KvType::f16;
+};
+
+class KvCache {
+ public:
+  static Result<KvCache> create(const std::vector<KvLayer>& layers, const KvOptions& options);
+  // Bytes that create() allocates.
+  static uint64_t bytes(const std::vector<KvLayer>& layers, const KvOptions& options);
+  // Bytes that one more position costs, all layers without a window.
+  static uint64_t bytes_per_token(const std::vector<KvLayer>& layers, KvType type);
+
+  KvType type() const { return options_.type; }
+  uint64_t context() const { return options_.context; }
+  uint64_t capacity(uint32_t layer) const { return layout_[layer].capacity; }
+  void* key(uint32_t layer, uint32_t head);
+  void* value(uint32_t layer, uint32_t head);
+
+ private:
+  struct LayerLayout {
+    uint64_t capacity = 0, offset = 0;          // bytes into the slab
+    uint64_t key_bytes = 0, value_bytes = 0;    // of one head
+    uint32_t heads = 0;
+  };
+  static std::vector<LayerLayout> layout(const std::vector<KvLayer>& layers, const KvOptions& options, uint64_t& total);
+
+  KvOptions options_;
+  std::vector<LayerLayout> layout_;
+  Slab slab_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,40 @@
+#include "model/ops.h"
+
+#include "base/units.h"
+
+namespace ridge {
+namespace {
+
+constexpr size_t kRowAlign = 16;   // floats: a row starts on a cache line
+
+}  // namespace
+
+size_t Ops::take(size_t floats) {
+  size_t offset = top_;
+  top_ += round_up(floats, kRowAlign);
+  return offset;
+}
+
+Rows Ops::temp(size_t rows, size_t width) {
+  size_t stride = round_up(width, kRowAlign);
+  size_t offset = take(rows * stride);
+  return Rows(workspace(offset, rows * stride), rows, width, stride);
+}
+
+Q8Rows Ops::temp_q8(size_t rows, size_t cols) {
+  size_t blocks = (cols + 31) / 32;
+  Q8Rows out{};
+  out.q_stride = round_up(cols, 64);
+  out.d_stride = round_up(blocks, kRowAlign);
+  size_t q_floats = rows * out.q_stride / sizeof(float), d_floats = rows * out.d_stride;
+  size_t offset = take(q_floats + 3 * d_floats);
+  float* base = workspace(offset, q_floats + 3 * d_floats);
+  out.q = reinterpret_cast<int8_t*>(base);
+  out.d = base + q_floats;
+  out.sums = reinterpret_cast<int32_t*>(base + q_floats + d_floats);
+  return out;
+}
+
+bool uses_int8(Type type, bool exact) { return !exact && !type_info(type).is_float; }
+
+}  // namespace ridge

@@ -1,0 +1,139 @@
+// The operations a forward pass is written in. Two classes carry them out: Compute (compute.h) on real numbers, and
+// Outline (outline.h), which only writes down what would be read and counted. So the program of a model, its costs and
+// its workspace come from the same lines that compute it, and cannot differ from them.
+//
+// Not for: kernels (kernels/), or the order of a particular architecture (one file each beside this one).
+//
+//   Rows x = ops.embed(w.embedding);
+//   Rows h = ops.rms_norm(x, layer.attn_norm);
+//   ops.linear(h, {{.weight = layer.q, .out = q}, {.weight = layer.k, .out = k}});
+//
+// Errors (a failed read) are kept: later operations do nothing, and status() tells at the end, so that a forward pass
+// reads like the paper.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+#include "base/result.h"
+#include "kernels/kernels.h"
+#include "program/program.h"
+
+namespace ridge {
+
+// Activations: [tokens, width], in the workspace of the pass.
+using Rows = Matrix<float>;
+
+// A matrix of the model, [rows (outputs), cols (inputs)]: placed and streamed as blocks.
+struct Weight {
+  TensorId id = 0;
+  uint32_t rows = 0, cols = 0;
+  Type type = Type::F32;
+  bool present = false;
+  explicit operator bool() const { return present; }
+};
+
+// A vector of the model (norm, bias, rope factors): always resident as floats.
+struct VectorRef {
+  uint32_t offset = 0, size = 0;   // in ModelVectors
+  explicit operator bool() const { return size != 0; }
+};
+
+struct PassShape {
+  uint32_t tokens = 1;
+  uint32_t outputs = 1;      // the last `outputs` tokens get logits
+  uint64_t position = 0;     // of the first token
+};
+
+// One output of a linear step: out = x · weightᵀ (+ bias).
+struct LinearPart {
+  Weight weight;
+  VectorRef bias = {};
+  Rows out;                  // [tokens, weight.rows]
+};
+
+enum class RopePairs : uint8_t { neighbours /* (2i, 2i+1) */, halves /* (i, i + rot/2) */ };
+
+struct RopeCall {
+  uint32_t heads = 0, head_dim = 0;
+  uint32_t table = 0;        // index of the model's rope tables (model.h)
+  RopePairs pairs = RopePairs::neighbours;
+};
+
+struct AttentionCall {
+  uint32_t layer = 0;        // of the KV cache
+  uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
+  uint32_t window = 0;       // positions a token sees, itself included; 0: all
+  float scale = 1, softcap = 0;
+};
+
+enum class Gate : uint8_t { silu, gelu_tanh };
+
+class Ops {
+ public:
+  explicit Ops(const PassShape& shape) : shape_(shape) {}
+  virtual ~Ops() = default;
+  Ops(const Ops&) = delete;
+  Ops& operator=(const Ops&) = delete;
+
+  const PassShape& shape() const { return shape_; }
+  size_t tokens() const { return shape_.tokens; }
+
+  // A new part of the program: blocks do not reach across it ("blk.3.attn").
+  virtual void part(const std::string& name) = 0;
+
+  // Space for [tokens, width] until the enclosing Frame ends; not initialised.
+  Rows temp(size_t width) { return temp(tokens(), width); }
+  Rows temp(size_t rows, size_t width);
+
+  virtual Rows embed(const Weight& table) = 0;                                    // rows of the pass's token ids
+  virtual Rows rms_norm(Rows x, VectorRef w, float eps) = 0;                      // new rows
+  virtual void rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) = 0;  // each head by itself, in place
+  virtual void linear(Rows x, std::initializer_list<LinearPart> parts) = 0;
+  virtual void rope(Rows x, const RopeCall& call) = 0;                            // in place
+  virtual void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) = 0;   // stores k and v, then attends
+  virtual void glu(Gate gate, Rows g, Rows up) = 0;                               // g = act(g) · up
+  virtual void add(Rows into, Rows x) = 0;
+  virtual void scale(Rows x, float factor) = 0;
+  // The last rows of x through the head, capped if softcap > 0: the logits of the pass.
+  virtual void logits(Rows x, const Weight& head, float softcap) = 0;
+
+  virtual Result<void> status() const = 0;
+
+  // Workspace, a stack of floats: `top` is what Frame gives back.
+  size_t workspace_top() const { return top_; }
+  void workspace_release(size_t top) { top_ = top; }
+
+ protected:
+  // The address of `floats` floats at `offset` of the workspace.
+  virtual float* workspace(size_t offset, size_t floats) = 0;
+  size_t take(size_t floats);
+
+  // int8 activations for [rows, cols], as quantize() fills them.
+  Q8Rows temp_q8(size_t rows, size_t cols);
+
+ private:
+  PassShape shape_;
+  size_t top_ = 0;
+};
+
+// Gives the workspace taken since its construction back.
+class Frame {
+ public:
+  explicit Frame(Ops& ops) : ops_(ops), top_(ops.workspace_top()) {}
+  ~Frame() { ops_.workspace_release(top_); }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+ private:
+  Ops& ops_;
+  size_t top_;
+};
+
+// Whether a product with this weight takes int8 activations.
+bool uses_int8(Type type, bool exact);
+
+}  // namespace ridge

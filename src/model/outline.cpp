@@ -1,0 +1,184 @@
+#include "model/outline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "tensor/panel.h"
+
+namespace ridge {
+namespace {
+
+// Operations of one element of the elementwise functions, as the polynomials in kernels/ count (a fused multiply-add is 2).
+constexpr uint64_t kGateFlops = 30, kExpFlops = 20;
+
+}  // namespace
+
+Outline::Outline(const Model& model, const PassShape& shape, const ProgramOptions& options)
+    : Ops(shape), model_(model), options_(options), program_(model.program_base()) {}
+
+float* Outline::workspace(size_t offset, size_t floats) {
+  most_ = std::max(most_, offset + floats);
+  return nullptr;
+}
+
+void Outline::part(const std::string& name) {
+  close_part();
+  part_name_ = name;
+}
+
+uint64_t Outline::stored(const std::vector<Piece>& pieces) const {
+  uint64_t sum = 0;
+  for (const Piece& p : pieces) sum += program_.tensors[p.tensor].stored_bytes(p.row_begin, p.row_end);
+  return sum;
+}
+
+Cost Outline::slice_cost(const std::vector<Piece>& pieces, const Step& step) const {
+  Cost cost;
+  for (const Piece& p : pieces) {
+    const StoredTensor& t = program_.tensors[p.tensor];
+    uint64_t rows = p.row_end - p.row_begin;
+    uint64_t ops = 2 * rows * t.cols * step.tokens;
+    cost.storage_bytes += t.stored_bytes(p.row_begin, p.row_end);
+    cost.memory_bytes += panels_bytes(t.type, rows, t.cols);
+    (uses_int8(t.type, options_.exact) ? cost.int_ops : cost.flops) += ops;
+    cost.activation_bytes += rows * step.tokens * sizeof(float);
+  }
+  return cost;
+}
+
+// Cuts a step into slices of at most slot_bytes; every slice holds the same part of each of its tensors, so that the rows
+// of q, k and v (or gate and up) arrive together.
+void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const {
+  uint64_t total = stored(step.pieces);
+  if (options_.slot_bytes == 0 || total <= options_.slot_bytes) {
+    slices.push_back(step.pieces);
+    return;
+  }
+  // One panel row of each tensor is the least a slice can hold, so `count` may not exceed the panels of the largest.
+  uint64_t most_panels = 1;
+  for (const Piece& p : step.pieces) most_panels = std::max<uint64_t>(most_panels, (p.row_end + kPanelRows - 1) / kPanelRows);
+  uint64_t count = std::min((total + options_.slot_bytes - 1) / options_.slot_bytes, most_panels);
+  for (uint64_t s = 0; s < count; ++s) {
+    std::vector<Piece> pieces;
+    for (const Piece& p : step.pieces) {
+      uint64_t panels = (p.row_end + kPanelRows - 1) / kPanelRows;
+      uint32_t begin = static_cast<uint32_t>(panels * s / count * kPanelRows);
+      uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(panels * (s + 1) / count * kPanelRows, p.row_end));
+      if (begin < end) pieces.push_back({p.tensor, begin, end});
+    }
+    if (!pieces.empty()) slices.push_back(std::move(pieces));
+  }
+}
+
+// Consecutive slices of the part share a block while they fit into a slot.
+void Outline::close_part() {
+  uint32_t number = 0;
+  bool open = false;
+  for (const Step& step : part_steps_) {
+    std::vector<std::vector<Piece>> slices;
+    cut_step(step, slices);
+    std::vector<Slice> recorded;
+    for (const auto& pieces : slices) {
+      uint64_t bytes = stored(pieces);
+      Cost cost = slice_cost(pieces, step);
+      if (recorded.empty()) cost.activation_bytes += step.in_floats * sizeof(float);
+      bool fits = open && (options_.slot_bytes == 0 || program_.blocks.back().storage_bytes + bytes <= options_.slot_bytes);
+      if (!fits) {
+        program_.blocks.push_back({.name = fmt::format("{}/{}", part_name_, number++), .pieces = {}});
+        program_.visits.push_back({static_cast<BlockId>(program_.blocks.size() - 1), {}});
+        open = true;
+      }
+      Block& block = program_.blocks.back();
+      recorded.push_back({static_cast<BlockId>(program_.blocks.size() - 1), static_cast<uint32_t>(block.pieces.size()),
+                          static_cast<uint32_t>(pieces.size())});
+      block.pieces.insert(block.pieces.end(), pieces.begin(), pieces.end());
+      block.storage_bytes += bytes;
+      block.memory_bytes += cost.memory_bytes;
+      program_.visits.back().cost += cost;
+    }
+    program_.steps.push_back(std::move(recorded));
+  }
+  part_steps_.clear();
+}
+
+void Outline::record(const std::vector<Weight>& weights, size_t tokens, size_t in_width) {
+  Step step{.pieces = {}, .tokens = tokens, .in_floats = tokens * in_width};
+  for (const Weight& w : weights) step.pieces.push_back({w.id, 0, w.rows});
+  part_steps_.push_back(std::move(step));
+}
+
+void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
+  Frame frame(*this);
+  std::vector<Weight> weights;
+  bool int8 = false;
+  for (const LinearPart& part : parts) {
+    weights.push_back(part.weight);
+    int8 = int8 || uses_int8(part.weight.type, options_.exact);
+    if (part.bias) elementwise(2 * x.rows * part.weight.rows, x.rows * part.weight.rows);
+  }
+  if (int8) (void)temp_q8(x.rows, x.cols);
+  record(weights, x.rows, x.cols);
+}
+
+void Outline::logits(Rows x, const Weight& head, float softcap) {
+  size_t outputs = shape().outputs;
+  Frame frame(*this);
+  if (uses_int8(head.type, options_.exact)) (void)temp_q8(outputs, x.cols);
+  record({head}, outputs, x.cols);
+  if (softcap > 0) elementwise(2 * outputs * head.rows, outputs * head.rows * kExpFlops);
+}
+
+Rows Outline::embed(const Weight& table) {
+  program_.other.storage_bytes += tokens() * row_bytes(table.type, table.cols);
+  program_.other.memory_bytes += tokens() * row_bytes(table.type, table.cols);
+  Rows x = temp(table.cols);
+  for (const RopeTable& rope : model_.rope_tables()) (void)temp(rope.config.rot);
+  elementwise(x.rows * x.cols, 0);
+  return x;
+}
+
+void Outline::elementwise(uint64_t floats_moved, uint64_t flops) {
+  program_.other.activation_bytes += floats_moved * sizeof(float);
+  program_.other.flops += flops;
+}
+
+Rows Outline::rms_norm(Rows x, VectorRef, float) {
+  elementwise(2 * x.rows * x.cols, 4 * x.rows * x.cols);
+  return temp(x.rows, x.cols);
+}
+
+void Outline::rms_norm_heads(Rows x, VectorRef, float, uint32_t) { elementwise(2 * x.rows * x.cols, 4 * x.rows * x.cols); }
+
+void Outline::rope(Rows x, const RopeCall& call) {
+  uint64_t rotated = uint64_t{x.rows} * call.heads * model_.rope_tables()[call.table].config.rot;
+  elementwise(2 * rotated, 3 * rotated);
+}
+
+void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out) {
+  constexpr uint64_t kHalf = 2;
+  uint64_t element = options_.exact ? sizeof(float) : kHalf;
+  uint64_t seen = 0;   // positions seen, summed over tokens
+  for (uint64_t t = 0; t < shape().tokens; ++t) {
+    uint64_t positions = shape().position + t + 1;
+    seen += call.window ? std::min<uint64_t>(positions, call.window) : positions;
+  }
+  uint64_t per_position = uint64_t{call.kv_heads} * (call.key_dim + call.value_dim);
+  program_.other.kv_bytes += (seen + shape().tokens) * per_position * element;
+  program_.other.flops += seen * call.heads * (2 * uint64_t{call.key_dim} + 2 * uint64_t{call.value_dim} + kExpFlops);
+  elementwise(q.rows * q.cols + out.rows * out.cols, 0);
+}
+
+void Outline::glu(Gate, Rows g, Rows) { elementwise(3 * g.rows * g.cols, kGateFlops * g.rows * g.cols); }
+
+void Outline::add(Rows into, Rows) { elementwise(3 * into.rows * into.cols, into.rows * into.cols); }
+
+void Outline::scale(Rows x, float) { elementwise(2 * x.rows * x.cols, x.rows * x.cols); }
+
+Program Outline::finish() && {
+  close_part();
+  return std::move(program_);
+}
+
+}  // namespace ridge

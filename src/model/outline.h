@@ -1,0 +1,57 @@
+// Runs a forward pass without numbers: writes down the blocks, their order, the costs and the workspace it would take.
+//
+//   Outline outline(model, {.tokens = 1}, {.slot_bytes = 4 << 20});
+//   model.forward(outline);
+//   Program p = std::move(outline).finish();
+#pragma once
+
+#include "model/model.h"
+#include "model/ops.h"
+
+namespace ridge {
+
+class Outline : public Ops {
+ public:
+  Outline(const Model& model, const PassShape& shape, const ProgramOptions& options);
+
+  void part(const std::string& name) override;
+  Rows embed(const Weight& table) override;
+  Rows rms_norm(Rows x, VectorRef w, float eps) override;
+  void rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) override;
+  void linear(Rows x, std::initializer_list<LinearPart> parts) override;
+  void rope(Rows x, const RopeCall& call) override;
+  void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) override;
+  void glu(Gate gate, Rows g, Rows up) override;
+  void add(Rows into, Rows x) override;
+  void scale(Rows x, float factor) override;
+  void logits(Rows x, const Weight& head, float softcap) override;
+  Result<void> status() const override { return {}; }
+
+  Program finish() &&;
+  size_t workspace_floats() const { return most_; }
+
+ protected:
+  float* workspace(size_t offset, size_t floats) override;
+
+ private:
+  struct Step {                       // one linear step of the part
+    std::vector<Piece> pieces;        // whole tensors
+    uint64_t tokens = 0;
+    uint64_t in_floats = 0;
+  };
+  void close_part();
+  void cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const;
+  Cost slice_cost(const std::vector<Piece>& pieces, const Step& step) const;
+  uint64_t stored(const std::vector<Piece>& pieces) const;
+  void record(const std::vector<Weight>& weights, size_t tokens, size_t in_width);
+  void elementwise(uint64_t floats_moved, uint64_t flops);
+
+  const Model& model_;
+  ProgramOptions options_;
+  Program program_;
+  std::string part_name_;
+  std::vector<Step> part_steps_;
+  size_t most_ = 0;
+};
+
+}  // namespace ridge

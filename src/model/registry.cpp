@@ -1,0 +1,31 @@
+// The list of architectures: to add one, write its file and its row here (docs/models/README.md).
+#include <fmt/format.h>
+
+#include <array>
+
+#include "model/architectures.h"
+
+namespace ridge {
+
+std::span<const Architecture> architectures() {
+  static constexpr std::array kList = {
+      Architecture{"llama", make_llama},   Architecture{"qwen2", make_qwen2},   Architecture{"qwen3", make_qwen3},
+      Architecture{"gemma2", make_gemma2}, Architecture{"gemma3", make_gemma3}, Architecture{"phi3", make_phi3},
+  };
+  return kList;
+}
+
+Result<double> linear_rope_factor(ModelBuilder& b) {
+  std::string type = RIDGE_TRY(b.text("rope.scaling.type", "none"));
+  if (type == "none") return 1.0;
+  if (type != "linear") {
+    return bad_input(fmt::format("{}: key '{}' is '{}', and Ridge knows none and linear here: the model would run with wrong "
+                                 "angles",
+                                 b.metadata().where, b.key("rope.scaling.type"), type));
+  }
+  float factor = RIDGE_TRY(b.number("rope.scaling.factor", 1.0f));
+  if (!(factor > 0)) return bad_input(fmt::format("{}: key '{}' is {}, expected more than 0", b.metadata().where, b.key("rope.scaling.factor"), factor));
+  return static_cast<double>(factor);
+}
+
+}  // namespace ridge

@@ -1,0 +1,189 @@
+#include "plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/units.h"
+#include "memory/io_engine.h"
+
+namespace ridge {
+namespace {
+
+// Slots below this make so many small reads that the device's latency, not its rate, sets the pace.
+constexpr uint64_t kSmallestSlot = 64 * kKiB;
+
+// The widest single 16-row piece: no slot can be smaller.
+std::vector<uint64_t> slot_candidates(const Program& whole) {
+  uint64_t largest = whole.largest_block_storage();
+  std::vector<uint64_t> out;
+  for (uint64_t slot = largest; slot >= kSmallestSlot; slot = slot * 2 / 3) out.push_back(slot);
+  if (out.empty()) out.push_back(std::max<uint64_t>(largest, 1));
+  return out;
+}
+
+// Room that the streamed blocks need in a slot: the aligned range around each piece, and slack for wide loads at its end.
+uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned) {
+  constexpr uint64_t kSlack = 64;
+  uint64_t most = 0;
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (pinned[b]) continue;
+    uint64_t room = kSlack;
+    for (const Piece& p : program.blocks[b].pieces) {
+      const StoredTensor& t = program.tensors[p.tensor];
+      room += read_span(t.stored_offset(p.row_begin), t.stored_bytes(p.row_begin, p.row_end));
+    }
+    most = std::max(most, room);
+  }
+  return round_up(most, kIoAlign);
+}
+
+Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input, bool keep) {
+  SourceMemory m = StreamingSource::memory(program, placement, input.gathered, keep);
+  fixed.add("pinned weights", m.pins);
+  fixed.add(fmt::format("{} stream slots", placement.slots), m.slots);
+  fixed.add("embedding rows", m.gathered);
+  fixed.add("I/O buffers", m.io);
+  return fixed;
+}
+
+// The most that can be pinned so that everything together stays within the budget: pins and slot depend on each other
+// (the slot holds the largest block that is not pinned), so the capacity is lowered until the sum fits.
+std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch) {
+  Account fixed = input.fixed(program, batch);
+  Plan plan;
+  plan.batch = batch;
+  plan.placement.pinned.assign(program.blocks.size(), 1);
+  auto settle = [&](bool keep) {
+    plan.keep_gathered = keep;
+    plan.placement.slot_bytes = plan.placement.streams() ? slot_room(program, plan.placement.pinned) : 0;
+    plan.account = with_weights(fixed, program, plan.placement, input, keep);
+    return !input.budget || plan.account.total() <= *input.budget;
+  };
+  if (settle(true) || settle(false)) return plan;
+
+  std::fill(plan.placement.pinned.begin(), plan.placement.pinned.end(), uint8_t{0});
+  if (!settle(false)) return std::nullopt;
+  uint64_t capacity = *input.budget - plan.account.total();
+  for (;;) {
+    plan.placement.pinned = spread_pins(program, capacity);
+    if (settle(false)) return plan;
+    uint64_t over = plan.account.total() - *input.budget;
+    capacity = capacity > over ? capacity - over : 0;
+  }
+}
+
+// Seconds of a decode token and of one prompt token, for comparing candidates. Reading and computing overlap; what does
+// not is the latency of each streamed block.
+double predicted(const Plan& plan, const Program& program, const Rates& rates) {
+  uint64_t streamed_blocks = 0;
+  for (const Visit& v : program.visits) streamed_blocks += plan.placement.pinned[v.block] ? 0 : 1;
+  double pass = bound_of(program, plan.placement, rates).seconds() + static_cast<double>(streamed_blocks) * rates.block_overhead_s;
+  return pass * (1.0 + 1.0 / plan.batch);
+}
+
+void explain(Plan& plan, const PlanInput& input) {
+  uint64_t streamed = plan.placement.streamed_bytes(plan.program);
+  size_t pinned = static_cast<size_t>(std::count(plan.placement.pinned.begin(), plan.placement.pinned.end(), 1));
+  if (streamed == 0) {
+    plan.reasons.push_back(fmt::format("resident: all {} of weights fit beside the rest", format_bytes(plan.program.memory_bytes())));
+  } else {
+    plan.reasons.push_back(fmt::format("{} of {} blocks are pinned ({}), spread evenly over the pass so that reads hide behind computing",
+                                       pinned, plan.program.blocks.size(), format_bytes(plan.placement.pinned_bytes(plan.program))));
+    plan.reasons.push_back(fmt::format("{} stream per pass through two slots of {}: a third slot would buy nothing in a fixed order",
+                                       format_bytes(streamed), format_bytes(plan.placement.slot_bytes)));
+  }
+  plan.reasons.push_back(fmt::format("prompts are read {} tokens per pass", plan.batch));
+  plan.reasons.push_back(fmt::format("bound of a decode pass: {:.1f} ms ({})", plan.bound.seconds() * 1e3,
+                                     input.rates.measured ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
+}
+
+}  // namespace
+
+double Bound::seconds() const { return std::max({storage_s, memory_s, rearrange_s}); }
+
+Bound bound_of(const Program& program, const Placement& placement, const Rates& rates) {
+  double w = static_cast<double>(program.memory_bytes());
+  double streamed = static_cast<double>(placement.streamed_bytes(program));
+  // Streamed rows are written to memory by the device once and read once; the rearranged panel stays in the core's cache.
+  // (facts: streaming part 5; a = 1.) Computing cannot be faster than reading the weights, so F is at least w / M.
+  Bound b;
+  b.storage_s = streamed / rates.storage;
+  b.memory_s = (w + streamed) / rates.memory;
+  b.rearrange_s = w / rates.memory + streamed / rates.rearrange;
+  return b;
+}
+
+std::vector<uint8_t> spread_pins(const Program& program, uint64_t capacity) {
+  std::vector<uint8_t> pinned(program.blocks.size(), 0);
+  uint64_t total = program.memory_bytes(), used = 0;
+  if (total == 0) return pinned;
+  double share = std::min(1.0, static_cast<double>(capacity) / static_cast<double>(total)), due = 0;
+  auto try_pin = [&](BlockId b) {
+    uint64_t bytes = program.blocks[b].memory_bytes;
+    if (pinned[b] || used + bytes > capacity) return false;
+    pinned[b] = 1;
+    used += bytes;
+    return true;
+  };
+  for (const Visit& v : program.visits) {
+    double bytes = static_cast<double>(program.blocks[v.block].memory_bytes);
+    due += share * bytes;
+    if (due >= bytes && try_pin(v.block)) due -= bytes;
+  }
+  // What is left over goes to the largest blocks that still fit.
+  std::vector<BlockId> order(program.blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](BlockId a, BlockId b) { return program.blocks[a].memory_bytes > program.blocks[b].memory_bytes; });
+  for (BlockId b : order) (void)try_pin(b);
+  return pinned;
+}
+
+uint64_t smallest_budget(const PlanInput& input) {
+  uint64_t least = UINT64_MAX;
+  for (uint64_t slot : slot_candidates(input.program(0))) {
+    Program program = input.program(slot);
+    Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
+    none.slot_bytes = slot_room(program, none.pinned);
+    least = std::min(least, with_weights(input.fixed(program, input.batches.back()), program, none, input, false).total());
+    Placement all{.pinned = std::vector<uint8_t>(program.blocks.size(), 1)};
+    least = std::min(least, with_weights(input.fixed(program, input.batches.back()), program, all, input, false).total());
+  }
+  return least;
+}
+
+Result<Plan> make_plan(const PlanInput& input) {
+  std::optional<Plan> best;
+  double best_time = 0;
+  Program whole = input.program(0);
+  for (uint64_t slot : slot_candidates(whole)) {
+    Program program = input.program(slot);
+    for (uint32_t batch : input.batches) {
+      std::optional<Plan> plan = fit(input, program, batch);
+      if (!plan) continue;
+      double time = predicted(*plan, program, input.rates);
+      if (best && time >= best_time) continue;
+      best = std::move(plan);
+      best->program = program;
+      best_time = time;
+    }
+    // A resident plan with the largest batch cannot be beaten by smaller slots.
+    if (best && !best->placement.streams() && best->batch == input.batches.front()) break;
+  }
+  if (!best) {
+    uint64_t smallest = smallest_budget(input);
+    uint32_t batch = input.batches.back();
+    Account least = input.fixed(whole, batch);
+    return does_not_fit(fmt::format("the model does not fit into {}: with the smallest slots and nothing pinned it needs {}\n{}"
+                                    "give --memory {}M or more, or a smaller --context",
+                                    format_bytes(*input.budget), format_bytes(smallest), least.table(),
+                                    (smallest + kMiB - 1) / kMiB));
+  }
+  best->bound = bound_of(best->program, best->placement, input.rates);
+  explain(*best, input);
+  return std::move(*best);
+}
+
+}  // namespace ridge

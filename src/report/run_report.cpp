@@ -1,0 +1,115 @@
+#include "report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "machine/memory_limits.h"
+
+namespace ridge {
+namespace {
+
+double per_second(uint64_t count, std::chrono::nanoseconds time) {
+  double s = std::chrono::duration<double>(time).count();
+  return s > 0 ? static_cast<double>(count) / s : 0;
+}
+
+std::string roof_words(const RunFigures& f) {
+  if (f.decode_tokens == 0 || f.bound_tokens_per_s <= 0) return "";
+  if (!f.bound_measured) return "`ridge probe` tells how far from the bound";
+  return fmt::format("{:.0f} % of the bound ({:.1f} tok/s)", f.bound_share * 100, f.bound_tokens_per_s);
+}
+
+}  // namespace
+
+RunFigures run_figures(const Engine& engine) {
+  RunFigures f;
+  const EngineTimes& t = engine.times();
+  SourceStats s = engine.source().stats();
+  ProcessMemory memory = process_memory();
+  f.prompt_tokens = t.prompt_tokens;
+  f.decode_tokens = t.decode_tokens;
+  f.prompt_tokens_per_s = per_second(t.prompt_tokens, t.prompt);
+  f.decode_tokens_per_s = per_second(t.decode_tokens, t.decode);
+  f.load_s = std::chrono::duration<double>(t.load).count();
+  f.peak_bytes = memory.peak_resident + memory.page_tables;
+  f.budget_bytes = engine.budget();
+  f.bytes_read = s.bytes_read;
+  f.load_bytes = s.load_bytes;
+  double passes_s = std::chrono::duration<double>(t.prompt + t.decode).count();
+  if (passes_s > 0) f.wait_share = std::chrono::duration<double>(s.wait).count() / passes_s;
+  if (s.visits > 0) f.hit_ratio = static_cast<double>(s.pinned_visits) / static_cast<double>(s.visits);
+  double bound_s = engine.plan().bound.seconds();
+  if (bound_s > 0) f.bound_tokens_per_s = 1 / bound_s;
+  if (f.bound_tokens_per_s > 0) f.bound_share = f.decode_tokens_per_s / f.bound_tokens_per_s;
+  f.bound_measured = engine.rates().measured;
+  f.memory_gb_per_s = f.decode_tokens_per_s * static_cast<double>(engine.plan().program.memory_bytes()) / 1e9;
+  return f;
+}
+
+std::string run_summary(const Engine& engine) {
+  RunFigures f = run_figures(engine);
+  std::string text;
+  auto add = [&](const std::string& part) {
+    if (!part.empty()) text += (text.empty() ? "" : " · ") + part;
+  };
+  if (f.prompt_tokens > 0) add(fmt::format("prompt {} tokens at {:.1f}/s", f.prompt_tokens, f.prompt_tokens_per_s));
+  if (f.decode_tokens > 0) add(fmt::format("{} tokens at {:.1f}/s", f.decode_tokens, f.decode_tokens_per_s));
+  add(engine.budget_is_promise() ? fmt::format("peak {} of {}", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes))
+                                 : fmt::format("peak {}", format_bytes(f.peak_bytes)));
+  add(f.bytes_read > 0 ? fmt::format("loaded {}, then read {}", format_bytes(f.load_bytes), format_bytes(f.bytes_read))
+                       : fmt::format("loaded {}", format_bytes(f.load_bytes)));
+  add(roof_words(f));
+  return text;
+}
+
+std::string run_table(const Engine& engine) {
+  RunFigures f = run_figures(engine);
+  std::string text;
+  auto row = [&](std::string_view name, const std::string& value) { text += fmt::format("  {:<22} {}\n", name, value); };
+  row("load", fmt::format("{:.2f} s, {}", f.load_s, format_bytes(f.load_bytes)));
+  row("prompt", fmt::format("{} tokens, {:.1f} tok/s", f.prompt_tokens, f.prompt_tokens_per_s));
+  row("decode", fmt::format("{} tokens, {:.1f} tok/s", f.decode_tokens, f.decode_tokens_per_s));
+  row("weights read at decode", fmt::format("{:.2f} GB/s of memory", f.memory_gb_per_s));
+  row("storage", fmt::format("{} read, {:.1f} % of block visits found in memory", format_bytes(f.bytes_read), f.hit_ratio * 100));
+  row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
+  row("I/O", engine.source().io_description());
+  const Bound& b = engine.plan().bound;
+  row("bound of a decode pass", fmt::format("{:.2f} ms: storage {:.2f}, memory {:.2f}, memory and rearranging {:.2f} ({})",
+                                            b.seconds() * 1e3, b.storage_s * 1e3, b.memory_s * 1e3, b.rearrange_s * 1e3,
+                                            f.bound_measured ? "rates of ridge probe" : "assumed rates, run `ridge probe`"));
+  if (f.decode_tokens > 0) row("share of the bound", fmt::format("{:.0f} %", f.bound_share * 100));
+  row("peak memory", fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
+  return text;
+}
+
+nlohmann::ordered_json run_json(const Engine& engine) {
+  RunFigures f = run_figures(engine);
+  return {{"load_s", f.load_s},
+          {"prompt_tokens", f.prompt_tokens},
+          {"prompt_tokens_per_s", f.prompt_tokens_per_s},
+          {"decode_tokens", f.decode_tokens},
+          {"decode_tokens_per_s", f.decode_tokens_per_s},
+          {"peak_bytes", f.peak_bytes},
+          {"budget_bytes", f.budget_bytes},
+          {"load_bytes", f.load_bytes},
+          {"bytes_read", f.bytes_read},
+          {"hit_ratio", f.hit_ratio},
+          {"wait_share", f.wait_share},
+          {"bound_tokens_per_s", f.bound_tokens_per_s},
+          {"bound_share", f.bound_share},
+          {"bound_measured", f.bound_measured},
+          {"io", engine.source().io_description()}};
+}
+
+std::string explanation(const Engine& engine) {
+  std::string text = fmt::format("plan for {} ({})\n", format_bytes(engine.budget()), engine.budget_reason());
+  for (const std::string& reason : engine.plan().reasons) text += fmt::format("  {}\n", reason);
+  text += fmt::format("memory\n{}kernels\n", engine.plan().account.table());
+  for (const std::string& reason : engine.kernels().reasons) text += fmt::format("  {}\n", reason);
+  text += fmt::format("reading\n  {}\n", engine.source().io_description());
+  return text;
+}
+
+}  // namespace ridge

@@ -1,0 +1,37 @@
+// What a run says about itself: one line for people, a table with --stats, and the same as JSON.
+//
+//   note(run_summary(engine));
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace ridge {
+
+// Figures of a run so far.
+struct RunFigures {
+  double prompt_tokens_per_s = 0, decode_tokens_per_s = 0;
+  double load_s = 0;
+  uint64_t prompt_tokens = 0, decode_tokens = 0;
+  uint64_t peak_bytes = 0, budget_bytes = 0;
+  uint64_t bytes_read = 0, load_bytes = 0;
+  double wait_share = 0;               // of the time of passes, spent waiting for storage
+  double hit_ratio = 1;                // of block visits, found in memory
+  double bound_tokens_per_s = 0;       // of decoding, by the plan's rates
+  double bound_share = 0;              // decode speed against it
+  bool bound_measured = false;         // by `ridge probe`, else by assumed rates
+  double memory_gb_per_s = 0;          // weights read from memory while decoding
+};
+RunFigures run_figures(const Engine& engine);
+
+// "prompt 45 tokens at 812/s · 64 tokens at 98/s · peak 58.1 of 64.0 MiB · read 812 MiB · 83 % of the bound".
+std::string run_summary(const Engine& engine);
+std::string run_table(const Engine& engine);
+nlohmann::ordered_json run_json(const Engine& engine);
+
+// The plan's reasons, the account and the kernels: --explain.
+std::string explanation(const Engine& engine);
+
+}  // namespace ridge
