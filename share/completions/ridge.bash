@@ -13,7 +13,7 @@ _ridge_options() {
     logits) echo "$engine --tokens --output" ;;
     perplexity) echo "$engine --window --windows --kl --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
-    pack) echo "--output" ;;
+    pack) echo "--output --check --threads" ;;
     models) echo "" ;;
     *) echo "--version --verbose --quiet" ;;
   esac

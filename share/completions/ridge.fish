@@ -64,5 +64,6 @@ complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l kl -d 'KL diver
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 2 seconds'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l file -r -F -d 'read this file'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l folder -x -a '(__fish_complete_directories)' -d 'for the temporary file'
-complete -c ridge -n '__fish_seen_subcommand_from probe' -s t -l threads -x -d 'most threads to try'
+complete -c ridge -n '__fish_seen_subcommand_from probe pack' -s t -l threads -x -d 'threads'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memory only'
+complete -c ridge -n '__fish_seen_subcommand_from pack' -l check -d 'check an existing pack'

@@ -145,7 +145,7 @@ Result<void> run(const Flags& flags) {
   if (flags.json) return print(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   std::string text = table(j);
   if (flags.tensors) {
-    ModelFile file = RIDGE_TRY(open_model_file(path));
+    ModelFile file = RIDGE_TRY(open_model_file(path, Verify::headers));
     text += "\n";
     for (const GgufTensor& t : file.header.tensors()) {
       text += fmt::format("{:<36} {:<7} {:>18} {:>9}\n", t.name, type_info(t.type).name, shape_text(t), format_bytes(t.bytes));

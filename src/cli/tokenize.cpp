@@ -33,7 +33,7 @@ struct Flags {
 };
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model) {
-  ModelFile file = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(model))));
+  ModelFile file = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(model)), Verify::headers));
   return Tokenizer::from_metadata(file.header.metadata());
 }
 

@@ -151,7 +151,7 @@ PlanInput Engine::plan_input(uint64_t context) const {
   };
   input.fixed = [this, context](const Program& program, uint32_t batch) { return fixed_account(program, batch, context); };
   input.batches = batch_candidates(context, options_.logits_rows);
-  input.gathered = {model_->embedding().id};
+  input.gathered = model_->gathered();
   input.rates = rates_;
   return input;
 }
@@ -201,7 +201,7 @@ Result<void> Engine::allocate() {
                                                .pool = pool_.get(),
                                                .pack = kernels_.kernels.pack,
                                                .io = options_.io,
-                                               .gathered = {model_->embedding().id},
+                                               .gathered = model_->gathered(),
                                                .keep_gathered = plan_.keep_gathered,
                                                .trace = options_.trace}));
   RIDGE_TRY(model_->load_vectors(*source_));

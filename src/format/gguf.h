@@ -1,7 +1,7 @@
 // GGUF files: metadata and the list of tensors. Reads versions 2 and 3 and split files; never maps a file.
 //
-// A hostile file can neither crash the reader nor make it allocate much: every count, length, offset and overlap is checked
-// against what the file really holds before anything is allocated for it (gguf_reader.h has the bound).
+// A hostile file can neither crash the reader nor make it allocate much: every count, length, offset and overlap is
+// checked against what the file really holds before anything is allocated for it (gguf_reader.h has the bound).
 //
 //   Gguf file = RIDGE_TRY(Gguf::open("model.gguf"));
 //   uint64_t layers = RIDGE_TRY(file.metadata().require_uint("llama.block_count"));
@@ -51,9 +51,10 @@ class StringPool {
   std::vector<uint32_t> ends_;
 };
 
-// An array of metadata. Integers of any width are int64 (u64 above 2^63 is refused), floats double … but arrays of floats
-// and of small integers keep 4 bytes an element, since a vocabulary has many.
-using MetadataArray = std::variant<StringPool, std::vector<int32_t>, std::vector<float>, std::vector<int64_t>, std::vector<double>>;
+// An array of metadata. Integers of any width are int64 (u64 above 2^63 is refused), floats double … but arrays of
+// floats and of small integers keep 4 bytes an element, since a vocabulary has many.
+using MetadataArray =
+    std::variant<StringPool, std::vector<int32_t>, std::vector<float>, std::vector<int64_t>, std::vector<double>>;
 using MetadataValue = std::variant<bool, int64_t, uint64_t, double, std::string, MetadataArray>;
 
 // Thread-safe once built. The typed getters return nullopt for an absent key and an error for a wrong type.
@@ -61,13 +62,13 @@ class Metadata {
  public:
   const MetadataValue* find(std::string_view key) const;
 
-  Result<uint64_t> require_uint(std::string_view key) const;             // any integer type, ≥ 0
+  Result<uint64_t> require_uint(std::string_view key) const;  // any integer type, ≥ 0
   Result<std::string> require_string(std::string_view key) const;
   Result<std::optional<uint64_t>> uint(std::string_view key) const;
-  Result<std::optional<double>> number(std::string_view key) const;       // integer or float
+  Result<std::optional<double>> number(std::string_view key) const;  // integer or float
   Result<std::optional<bool>> boolean(std::string_view key) const;
   Result<std::optional<std::string>> string(std::string_view key) const;
-  Result<const StringPool*> strings(std::string_view key) const;          // nullptr if absent
+  Result<const StringPool*> strings(std::string_view key) const;  // nullptr if absent
   // Arrays of numbers, converted; absent: empty. A scalar is an array of one (head_count may be either).
   Result<std::vector<uint64_t>> uints(std::string_view key) const;
   Result<std::vector<double>> numbers(std::string_view key) const;
@@ -91,8 +92,8 @@ struct GgufTensor {
   std::array<uint64_t, 4> shape{1, 1, 1, 1};  // shape[0] is the row length (fastest); unused dimensions are 1
   uint32_t dims = 0;
   Type type = Type::F32;
-  uint32_t file = 0;      // which file of a split model
-  uint64_t offset = 0;    // absolute, in that file
+  uint32_t file = 0;    // which file of a split model
+  uint64_t offset = 0;  // absolute, in that file
   uint64_t bytes = 0;
 
   uint64_t cols() const { return shape[0]; }
@@ -115,14 +116,15 @@ class Gguf {
   Metadata& metadata() { return metadata_; }
   std::span<const GgufTensor> tensors() const { return tensors_; }
   std::span<const GgufFile> files() const { return files_; }
-  const GgufTensor* find(std::string_view name) const;   // nullptr if absent
+  const GgufTensor* find(std::string_view name) const;  // nullptr if absent
 
  private:
   friend class GgufReader;
+  friend class RidgePackReader;
   uint32_t version_ = 0;
   Metadata metadata_;
-  std::vector<GgufTensor> tensors_;                     // file order
-  std::vector<uint32_t> by_name_;                       // indices sorted by name
+  std::vector<GgufTensor> tensors_;  // file order
+  std::vector<uint32_t> by_name_;    // indices sorted by name
   std::vector<GgufFile> files_;
 };
 

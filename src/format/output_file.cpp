@@ -6,8 +6,10 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <system_error>
+#include <utility>
 
 #include "base/units.h"
 

@@ -1,8 +1,9 @@
-// `.ridge` packs: the weights of a GGUF model as panels, for those who stream the same model often. Saves the rearranging
-// of every pass and the odd offsets; the values are the same bit for bit. docs/pack-format.md has every field.
+// `.ridge` packs: the weights of a GGUF model as panels, for those who stream the same model often. Saves the
+// rearranging of every pass and the odd offsets; the values are the same bit for bit. docs/pack-format.md has every
+// field.
 //
-// A pack holds the headers of its source verbatim, so it needs no other file. It refuses to be used when its source lies
-// beside it and was changed since. Not for: reading weights (memory/ does, as from any file).
+// A pack holds the headers of its source verbatim, so it needs no other file. It refuses to be used when its source
+// lies beside it and was changed since. Not for: reading weights (memory/ does, as from any file).
 //
 //   RIDGE_TRY(write_ridge_pack(gguf, "model.ridge", {.pool = &pool, .pack = kernels.pack}));
 //   RIDGE_TRY(ensure_verified("model.ridge"));            // reads it all, once
@@ -31,7 +32,7 @@ struct PackedTensor {
   bool panels = false;  // panels of 16 rows (panel.h); otherwise rows as GGUF defines them
   uint64_t offset = 0;  // a multiple of kPackAlign
   uint64_t bytes = 0;
-  uint64_t hash = 0;    // XXH3-64 of those bytes
+  uint64_t hash = 0;  // XXH3-64 of those bytes
 };
 
 struct RidgePack {
@@ -45,15 +46,16 @@ struct RidgePack {
 // Whether the file begins like a pack.
 Result<bool> is_ridge_pack(const std::string& path);
 
-// Bad input: not a pack, of another version or panel layout, damaged, cut short, or stale (its source, in the same folder,
-// was changed). Reads headers alone.
+// Bad input: not a pack, of another version or panel layout, damaged, cut short, or stale (its source, in the same
+// folder, was changed). Reads headers alone.
 Result<RidgePack> open_ridge_pack(const std::string& path);
 
 // Reads all of the pack past the page cache and compares the checksums; shows a progress bar.
 // Bad input: the first tensor that differs.
 Result<void> verify_ridge_pack(const std::string& path);
 
-// The same, unless this very file (device, inode, size, times) was verified before: that is remembered in `cache_folder`
+// The same, unless this very file (device, inode, size, times) was verified before: that is remembered in
+// `cache_folder`
 // ($XDG_CACHE_HOME/ridge or ~/.cache/ridge if empty).
 Result<void> ensure_verified(const std::string& path, const std::string& cache_folder = "");
 
@@ -65,13 +67,13 @@ struct RidgePackOptions {
   std::function<bool(const Gguf&, const GgufTensor&)> as_panels;
 };
 
-// Matrices that a forward pass multiplies by. Vectors, routers, and an embedding table that is only looked up (there is a
-// head of its own) stay rows; so does what has no panel layout.
+// Matrices that a forward pass multiplies by. Vectors, routers, and an embedding table that is only looked up (there is
+// a head of its own) stay rows; so does what has no panel layout.
 bool packs_as_panels(const Gguf& gguf, const GgufTensor& tensor);
 
-// Piece by piece with less than 16 MiB, the source read past the page cache, shown by a progress bar. An existing file at
-// `path` is replaced at the end or, after an error, left alone.
-// I/O: a full disk. Bad input: a source that changed meanwhile.
+// Piece by piece with less than 16 MiB, the source read past the page cache, shown by a progress bar. An existing file
+// at `path` is replaced at the end or, after an error, left alone. I/O: a full disk. Bad input: a source that changed
+// meanwhile.
 Result<void> write_ridge_pack(const Gguf& source, const std::string& path, const RidgePackOptions& options);
 
 }  // namespace ridge

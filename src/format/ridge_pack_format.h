@@ -2,7 +2,7 @@
 // ridge_pack_writer.cpp writes it.
 //
 //   [0, 128)                 PackHeader
-//   [128, meta_bytes)        per source: name, size, time, header; then per tensor: a table entry
+//   [128, meta_bytes)        per source: name, size, time, header and its checksum; then per tensor: a table entry
 //   [data_begin, file_bytes) tensors, each at a multiple of 4,096
 #pragma once
 
@@ -24,15 +24,15 @@ inline constexpr uint32_t kPackedAsPanels = 1;  // flag of a table entry
 struct PackHeader {
   char magic[8];
   uint32_t version;
-  uint32_t panel_layout;   // kPanelLayoutVersion
-  uint64_t file_bytes;     // of the whole pack
-  uint64_t meta_bytes;     // header, sources and table
+  uint32_t panel_layout;  // kPanelLayoutVersion
+  uint64_t file_bytes;    // of the whole pack
+  uint64_t meta_bytes;    // header, sources and table
   uint64_t data_begin;
   uint32_t sources;
   uint32_t tensors;
-  uint8_t reserved[64];    // zeros
-  uint64_t padding;        // zero
-  uint64_t checksum;       // XXH3-64 of [0, 120) and [128, meta_bytes)
+  uint8_t reserved[64];  // zeros
+  uint64_t padding;      // zero
+  uint64_t checksum;     // XXH3-64 of [0, 120) and [128, meta_bytes)
 };
 static_assert(sizeof(PackHeader) == 128 && offsetof(PackHeader, checksum) == 120);
 
@@ -46,13 +46,5 @@ class Hasher {
  private:
   XXH3_state_t state_;
 };
-
-// `meta` is the first meta_bytes bytes of the pack.
-inline uint64_t pack_checksum(std::span<const uint8_t> meta) {
-  Hasher hasher;
-  hasher.add(meta.first(offsetof(PackHeader, checksum)));
-  hasher.add(meta.subspan(sizeof(PackHeader)));
-  return hasher.value();
-}
 
 }  // namespace ridge

@@ -11,8 +11,8 @@ namespace ridge {
 namespace {
 
 constexpr std::array<const char*, 18> kOpNames = {
-    "matmul_q8", "matmul_float", "pack",          "quantize",      "rms_norm",        "add",
-    "scale",     "swiglu",       "geglu",         "softcap",       "rope_norm",       "rope_neox",
+    "matmul_q8", "matmul_float",  "pack",          "quantize",        "rms_norm",        "add",
+    "scale",     "swiglu",        "geglu",         "softcap",         "rope_norm",       "rope_neox",
     "attention", "store_key_f16", "store_key_f32", "store_value_f16", "store_value_f32", "exp_sum",
 };
 static_assert(kOpNames.size() == static_cast<size_t>(Op::exp_sum) + 1, "one name per operation");
@@ -61,11 +61,11 @@ std::string compiled_isas() {
 // Why a kernel is passed over; empty if it is not.
 std::string refusal(const Kernel& kernel, const KernelRequest& request, CpuFeatures features) {
   if (request.isa && kernel.isa > *request.isa) {
-    return fmt::format("{}: --isa {}", name_of(kernel.isa), name_of(*request.isa));
+    return fmt::format("{}: --isa {}", kernel.name, name_of(*request.isa));
   }
   const CpuFeatures missing{kernel.needs & ~features.bits};
   if (missing.bits == 0) return {};
-  return fmt::format("{}: this CPU lacks {}", name_of(kernel.isa), join(feature_names(missing), ", "));
+  return fmt::format("{}: this CPU lacks {}", kernel.name, join(feature_names(missing), ", "));
 }
 
 // The first kernel of the list that may run, and a line that says why none before it does.
@@ -77,7 +77,7 @@ const Kernel* pick(Op op, Type type, const KernelRequest& request, CpuFeatures f
     const std::string why = refusal(kernel, request, features);
     if (why.empty()) {
       const std::string rest = refused.empty() ? "" : fmt::format(" ({})", join(refused, "; "));
-      reasons.push_back(kernel.name + rest);
+      reasons.push_back(fmt::format("{}: {}{}", describe(op, type), kernel.name, rest));
       return &kernel;
     }
     refused.push_back(why);
@@ -136,11 +136,17 @@ class TableBuilder {
 
 }  // namespace
 
-const char* name_of(Op op) { return kOpNames[static_cast<size_t>(op)]; }
+const char* name_of(Op op) {
+  return kOpNames[static_cast<size_t>(op)];
+}
 
-const char* name_of(Isa isa) { return row_of(isa).name; }
+const char* name_of(Isa isa) {
+  return row_of(isa).name;
+}
 
-bool depends_on_type(Op op) { return op == Op::matmul_q8 || op == Op::matmul_float || op == Op::pack; }
+bool depends_on_type(Op op) {
+  return op == Op::matmul_q8 || op == Op::matmul_float || op == Op::pack;
+}
 
 std::string describe(Op op, Type type) {
   if (!depends_on_type(op)) return name_of(op);
@@ -154,7 +160,9 @@ Result<Isa> parse_isa(std::string_view name) {
   return usage_error(fmt::format("--isa '{}': no such instruction set; this build has {}", name, compiled_isas()));
 }
 
-Result<KernelChoice> choose_kernels(const KernelRequest& request) { return choose_kernels(request, cpu_info().features); }
+Result<KernelChoice> choose_kernels(const KernelRequest& request) {
+  return choose_kernels(request, cpu_info().features);
+}
 
 Result<KernelChoice> choose_kernels(const KernelRequest& request, CpuFeatures features) {
   if (request.isa) {
@@ -163,8 +171,9 @@ Result<KernelChoice> choose_kernels(const KernelRequest& request, CpuFeatures fe
       return usage_error(fmt::format("--isa {}: not in this build, which has {}", row.name, compiled_isas()));
     }
     if (!features.has_all(row.needs)) {
-      return usage_error(fmt::format("--isa {}: this CPU or its operating system lacks {}; use --isa scalar, or no --isa",
-                                     row.name, join(feature_names({row.needs.bits & ~features.bits}), ", ")));
+      return usage_error(
+          fmt::format("--isa {}: this CPU or its operating system lacks {}; use --isa scalar, or no --isa", row.name,
+                      join(feature_names({row.needs.bits & ~features.bits}), ", ")));
     }
   }
   return TableBuilder(request, features).build();

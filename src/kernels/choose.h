@@ -2,7 +2,7 @@
 //
 //   KernelChoice choice = RIDGE_TRY(choose_kernels({}));        // the best this CPU has
 //   choice.kernels.matmul_q8[size_t(Type::Q4_0)](args);
-//   for (const auto& line : choice.reasons) note(line);         // --explain: "matmul_q8 Q4_0 avx2 (avx512: …)"
+//   for (const auto& line : choice.reasons) note(line);         // --explain: "matmul_q8 Q4_0: avx2 (avx512 vnni: …)"
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 //   namespace ridge::avx512 {
 //   namespace { void rope_norm(float* head, size_t rot, const float* cos_sin) { … } }
 //   const KernelEntry kVectorEntries[] = {
-//       {Op::rope_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(rope_norm), "rope_norm avx512"}};
+//       {Op::rope_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(rope_norm), "avx512"}};
 //   const size_t kVectorCount = sizeof(kVectorEntries) / sizeof(kVectorEntries[0]);
 //   }  // namespace ridge::avx512
 #pragma once
@@ -28,7 +28,7 @@ struct KernelEntry {
   Type type;       // the weight type, for operations that depend on one; else Type::F32
   uint32_t needs;  // FeatureBits that must all be present
   void (*function)();
-  const char* name;  // "matmul_q8 Q4_0 avx512": operation, type if there is one, and ISA or variant
+  const char* name;  // of the variant, beginning with the ISA: "avx512 vnni"; differs within (op, type)
 };
 
 }  // namespace ridge
@@ -37,10 +37,10 @@ struct KernelEntry {
 #define RIDGE_KERNEL(function) reinterpret_cast<void (*)()>(&function)
 
 // Declares what one file offers: k<File>Entries and k<File>Count in ridge::<isa>.
-#define RIDGE_DECLARE_ENTRIES(isa, file)        \
-  namespace ridge::isa {                        \
-  extern const KernelEntry k##file##Entries[];  \
-  extern const size_t k##file##Count;           \
+#define RIDGE_DECLARE_ENTRIES(isa, file)       \
+  namespace ridge::isa {                       \
+  extern const KernelEntry k##file##Entries[]; \
+  extern const size_t k##file##Count;          \
   }
 
 RIDGE_DECLARE_ENTRIES(scalar, MatmulQ8)

@@ -1,8 +1,8 @@
 // The operations of a forward pass, and the table of the kernels chosen for this CPU.
 //
-// One list (kernel_list()) names every kernel: operation, weight type, ISA, the CPU features it needs. choose() walks it
-// from best to reference once, at start; below that there is no `if (has_avx512)`. Tests compare every entry with the
-// scalar one, byte for byte; benchmarks walk the same list.
+// One list (kernel_list()) names every kernel: operation, weight type, ISA, the CPU features it needs. choose() walks
+// it from best to reference once, at start; below that there is no `if (has_avx512)`. Tests compare every entry with
+// the scalar one, byte for byte; benchmarks walk the same list.
 //
 // The arithmetic contract of all kernels (docs/numerics.md):
 //  1. Every multiply-add of a forward pass is one explicit fused multiply-add; nothing else is contracted.
@@ -11,7 +11,8 @@
 //       int8 activations, per group g of 32 (or 16) columns, dot exact in int32, S and M as given by panel.h:
 //                                acc = fma(float(dot), S[g] * d[b], acc)            d[b]: scale of the activation block
 //                                acc = fma(M[g], d[b] * float(sum_g), acc)          only for types with a minimum
-//     dot = sum over the group of (code − zero) * q; S, M are exact in f32 (they are products of ≤ 24 significant bits).
+//     dot = sum over the group of (code − zero) * q; S, M are exact in f32 (they are products of ≤ 24 significant
+//     bits).
 //  3. int8 activations: per 32, d = amax / 127 (IEEE), q = round_to_nearest_even(x / d) (IEEE division), 0 if d is 0.
 //  4. Other reductions use 16 virtual lanes (element i goes to lane i % 16, in order), then the tree
 //     i+8, i+4, i+2, i+1.
@@ -35,10 +36,10 @@ enum class Isa : uint8_t { scalar, avx2, avx512, neon };
 // Activations as int8, per 32 columns. `sums` are of 16 columns each (two per block), so that types with groups of 16
 // and of 32 both find theirs. cols_padded = cols rounded up to 32; the padding is zero.
 struct Q8Rows {
-  int8_t* q;         // [rows, q_stride]
-  float* d;          // [rows, d_stride]      cols_padded / 32 used
-  int32_t* sums;     // [rows, 2 * d_stride]  sum of q over each 16
-  size_t q_stride;   // bytes, multiple of 64
+  int8_t* q;        // [rows, q_stride]
+  float* d;         // [rows, d_stride]      cols_padded / 32 used
+  int32_t* sums;    // [rows, 2 * d_stride]  sum of q over each 16
+  size_t q_stride;  // bytes, multiple of 64
   size_t d_stride;
 };
 
@@ -47,10 +48,10 @@ struct MatmulArgs {
   size_t rows;            // outputs; ceil(rows / 16) panels, the last may be partly used
   size_t cols;
   size_t tokens;
-  const float* x;         // float path: [tokens, x_stride]
+  const float* x;  // float path: [tokens, x_stride]
   size_t x_stride;
-  Q8Rows x8;              // int8 path
-  float* out;             // out[t * out_stride + r], overwritten
+  Q8Rows x8;   // int8 path
+  float* out;  // out[t * out_stride + r], overwritten
   size_t out_stride;
 };
 
@@ -58,12 +59,12 @@ enum class KvType : uint8_t { f16, f32 };
 
 // Attention of the query heads of ONE token that share one key/value head, over positions [begin, end).
 // Positions are cut at absolute multiples of 256; inside a chunk: scores (one accumulator over head_dim, in order; then
-// × scale; then softcap · tanh(s / softcap)), their maximum m, p = exp(s − m), sum l of p by rule 4 (lane = position % 16),
-// o = sum of p · v (one accumulator, positions in order). Chunks are merged left to right:
+// × scale; then softcap · tanh(s / softcap)), their maximum m, p = exp(s − m), sum l of p by rule 4 (lane = position %
+// 16), o = sum of p · v (one accumulator, positions in order). Chunks are merged left to right:
 //   M' = max(M, m);  L = fma(L, exp(M − M'), l · exp(m − M'));  O likewise.  At the end out = O / L.
 // A sink adds exp(sink − M') to L at the end (M' including the sink).
 struct AttentionArgs {
-  const float* q;        // [group, q_stride]
+  const float* q;  // [group, q_stride]
   size_t group, q_stride;
   size_t key_dim, value_dim;
   KvType kv_type;
@@ -75,7 +76,7 @@ struct AttentionArgs {
   const float* sinks;    // [group] or nullptr
   float* out;            // [group, out_stride]
   size_t out_stride;
-  float* scratch;        // attention_scratch_floats(group, value_dim)
+  float* scratch;  // attention_scratch_floats(group, value_dim)
 };
 size_t attention_scratch_floats(size_t group, size_t value_dim);
 
@@ -83,17 +84,20 @@ size_t attention_scratch_floats(size_t group, size_t value_dim);
 using MatmulFn = void (*)(const MatmulArgs&);
 using PackFn = void (*)(const PackArgs&);
 using DequantizePanelFn = void (*)(const uint8_t* panel, size_t cols, size_t col_begin, size_t col_count, float* out);
-using QuantizeFn = void (*)(const float* x, size_t n, int8_t* q, float* d, int32_t* sums);      // one row
-using RmsNormFn = void (*)(const float* x, const float* w, size_t n, float eps, float* out);    // x / sqrt(mean(x²) + eps) · w; w may be null; out may be x
-using AddFn = void (*)(const float* a, size_t n, float* inout);                                 // inout += a
+using QuantizeFn = void (*)(const float* x, size_t n, int8_t* q, float* d, int32_t* sums);  // one row
+using RmsNormFn = void (*)(const float* x, const float* w, size_t n, float eps,
+                           float* out);  // x / sqrt(mean(x²) + eps) · w; w may be null; out may be x
+using AddFn = void (*)(const float* a, size_t n, float* inout);  // inout += a
 using ScaleFn = void (*)(float factor, size_t n, float* inout);
-using GluFn = void (*)(const float* gate, const float* up, size_t n, float* out);               // act(gate) · up; out may be gate
-using SoftcapFn = void (*)(float cap, size_t n, float* inout);                                  // cap · tanh(x / cap)
-using RopeFn = void (*)(float* head, size_t rot, const float* cos_sin);                          // one head, cos_sin[2i], [2i+1] for pair i < rot/2
+using GluFn = void (*)(const float* gate, const float* up, size_t n, float* out);  // act(gate) · up; out may be gate
+using SoftcapFn = void (*)(float cap, size_t n, float* inout);                     // cap · tanh(x / cap)
+using RopeFn = void (*)(float* head, size_t rot,
+                        const float* cos_sin);  // one head, cos_sin[2i], [2i+1] for pair i < rot/2
 using AttentionFn = void (*)(const AttentionArgs&);
-using StoreKeyFn = void (*)(const float* k, size_t key_dim, void* panels, size_t slot);          // one position's key into the panels
+using StoreKeyFn = void (*)(const float* k, size_t key_dim, void* panels,
+                            size_t slot);  // one position's key into the panels
 using StoreValueFn = void (*)(const float* v, size_t value_dim, void* rows, size_t slot);
-using MaxExpSumFn = float (*)(const float* x, size_t n, float max);                             // sum of exp(x − max), rule 4
+using MaxExpSumFn = float (*)(const float* x, size_t n, float max);  // sum of exp(x − max), rule 4
 
 // Types are numbered as in GGUF; tables indexed by type have this many entries.
 inline constexpr size_t kTypeSlots = 64;
@@ -101,18 +105,18 @@ inline constexpr size_t kTypeSlots = 64;
 // The kernels chosen for one CPU. Plain pointers; never null for a supported type.
 struct Kernels {
   Isa isa;
-  MatmulFn matmul_q8[kTypeSlots];        // quantised types, int8 activations
-  MatmulFn matmul_float[kTypeSlots];     // every type, float activations (quantised ones are dequantised tile by tile)
+  MatmulFn matmul_q8[kTypeSlots];     // quantised types, int8 activations
+  MatmulFn matmul_float[kTypeSlots];  // every type, float activations (quantised ones are dequantised tile by tile)
   PackFn pack[kTypeSlots];
   QuantizeFn quantize;
   RmsNormFn rms_norm;
   AddFn add;
   ScaleFn scale;
-  GluFn swiglu, geglu;                   // silu(gate)·up; gelu_tanh(gate)·up
+  GluFn swiglu, geglu;  // silu(gate)·up; gelu_tanh(gate)·up
   SoftcapFn softcap;
-  RopeFn rope_norm, rope_neox;           // pairs (2i, 2i+1); (i, i + rot/2)
+  RopeFn rope_norm, rope_neox;  // pairs (2i, 2i+1); (i, i + rot/2)
   AttentionFn attention;
-  StoreKeyFn store_key[2];               // by KvType
+  StoreKeyFn store_key[2];  // by KvType
   StoreValueFn store_value[2];
   MaxExpSumFn exp_sum;
 };

@@ -1,5 +1,5 @@
-// Cosines and sines of rotary position embeddings (Su et al., "RoFormer", 2021), with the ways to stretch them to longer
-// contexts: a linear factor, factors per pair (llama 3, longrope), and YaRN (Peng et al., 2023).
+// Cosines and sines of rotary position embeddings (Su et al., "RoFormer", 2021), with the ways to stretch them to
+// longer contexts: a linear factor, factors per pair (llama 3, longrope), and YaRN (Peng et al., 2023).
 //
 // Angles are computed in double precision with our own functions (math.h), so a table has the same bytes everywhere.
 // Not for: the rotation itself (Kernels::rope_norm, rope_neox).
@@ -20,8 +20,8 @@ struct RopeConfig {
   double linear_factor = 1.0;           // positions are divided by it
   const float* pair_factors = nullptr;  // [rot / 2] or none; pair i turns 1 / pair_factors[i] as fast
   double magnitude = 1.0;               // multiplies every cosine and sine
-  // YaRN: pairs that turn less than beta_slow times within the original context are slowed by the factor, those that turn
-  // more than beta_fast times are left alone, and in between the two are blended linearly over the pair index.
+  // YaRN: pairs that turn less than beta_slow times within the original context are slowed by the factor, those that
+  // turn more than beta_fast times are left alone, and in between the two are blended linearly over the pair index.
   double yarn_factor = 1.0;  // 1: off
   double yarn_original_context = 0;
   double yarn_beta_fast = 32.0, yarn_beta_slow = 1.0;

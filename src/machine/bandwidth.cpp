@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -46,14 +47,15 @@ class Memory {
     }
     // Refused where transparent huge pages are not built in; has_huge_pages() sees the outcome.
     (void)::madvise(mapping_, bytes_, pages == PageSize::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    begin_ = round_up(reinterpret_cast<uintptr_t>(mapping_), kHugePage);
+    uintptr_t address = reinterpret_cast<uintptr_t>(mapping_);
+    begin_ = static_cast<std::byte*>(mapping_) + (round_up(address, kHugePage) - address);
     return {};
   }
 
   // Where the part of a worker begins: they lie as far apart as they can.
   uint64_t* part(int worker, int workers) const {
     uint64_t distance = usable_ / static_cast<uint64_t>(workers) / kSmallPage * kSmallPage;
-    return reinterpret_cast<uint64_t*>(begin_ + distance * static_cast<uint64_t>(worker));
+    return static_cast<uint64_t*>(static_cast<void*>(begin_ + distance * static_cast<uint64_t>(worker)));
   }
 
   // Whether most of what was touched lies in huge pages, by the kernel's own account.
@@ -62,9 +64,10 @@ class Memory {
     std::string line;
     bool inside = false;
     uint64_t resident_kib = 0, huge_kib = 0;
+    uintptr_t begin = reinterpret_cast<uintptr_t>(begin_);
     while (std::getline(maps, line)) {
       unsigned long long from = 0, to = 0, kib = 0;
-      if (std::sscanf(line.c_str(), "%llx-%llx ", &from, &to) == 2) inside = from < begin_ + usable_ && to > begin_;
+      if (std::sscanf(line.c_str(), "%llx-%llx ", &from, &to) == 2) inside = from < begin + usable_ && to > begin;
       if (!inside) continue;
       if (std::sscanf(line.c_str(), "Rss: %llu", &kib) == 1) resident_kib += kib;
       if (std::sscanf(line.c_str(), "AnonHugePages: %llu", &kib) == 1) huge_kib += kib;
@@ -75,7 +78,7 @@ class Memory {
  private:
   uint64_t usable_, bytes_;
   void* mapping_ = MAP_FAILED;
-  uintptr_t begin_ = 0;
+  std::byte* begin_ = nullptr;  // at a huge page
 };
 
 // Words that one worker reads of a footprint: whole pages, as parts begin at pages.

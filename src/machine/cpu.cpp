@@ -159,7 +159,9 @@ CpuidLeaf cpuid(uint32_t leaf, uint32_t subleaf = 0) {
   return r;
 }
 
-bool bit(uint32_t word, int index) { return ((word >> index) & 1u) != 0; }
+bool bit(uint32_t word, int index) {
+  return ((word >> index) & 1u) != 0;
+}
 
 // Register state that the operating system saves and restores: what a CPU can do counts only if it is in here.
 uint64_t enabled_state() {
@@ -296,8 +298,9 @@ CpuInfo read_cpu_info() {
 }  // namespace
 
 std::vector<std::string> feature_names(CpuFeatures features) {
-  static constexpr std::array<const char*, 10> kNames = {"avx2+fma", "avx-vnni", "avx512",   "avx512-vnni", "avx512-vbmi",
-                                                         "avx512-bf16", "amx-int8", "amx-bf16", "neon-dot", "neon-i8mm"};
+  static constexpr std::array<const char*, 10> kNames = {"avx2+fma",    "avx-vnni",    "avx512",   "avx512-vnni",
+                                                         "avx512-vbmi", "avx512-bf16", "amx-int8", "amx-bf16",
+                                                         "neon-dot",    "neon-i8mm"};
   std::vector<std::string> names;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (((features.bits >> i) & 1u) != 0) names.emplace_back(kNames[i]);

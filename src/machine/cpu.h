@@ -31,14 +31,14 @@ inline constexpr CpuFeatures kNoFeatures{0}, kAvx2Fma{kBitAvx2Fma}, kAvxVnni{kBi
 std::vector<std::string> feature_names(CpuFeatures features);
 
 struct CpuInfo {
-  std::string model;             // as the CPU names itself
+  std::string model;  // as the CPU names itself
   CpuFeatures features;
-  std::vector<std::string> feature_names;   // of `features`, for people
-  int logical_cpus = 1;          // online and in this process's affinity mask
-  uint64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;   // per instance; 0 if unknown
+  std::vector<std::string> feature_names;              // of `features`, for people
+  int logical_cpus = 1;                                // online and in this process's affinity mask
+  uint64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // per instance; 0 if unknown
 };
 
-const CpuInfo& cpu_info();       // read once; thread-safe
+const CpuInfo& cpu_info();  // read once; thread-safe
 
 // The CPUs that this process may use, in order (its affinity mask, limited by the cgroup's CPU quota rounded up).
 std::vector<int> usable_cpus();

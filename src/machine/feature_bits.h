@@ -1,5 +1,6 @@
-// The bits of CpuFeatures (cpu.h) as plain numbers, for files that may include plain data only: kernel files are compiled
-// with their own ISA flags, where even an inline function of a standard header could end up as the copy that is linked.
+// The bits of CpuFeatures (cpu.h) as plain numbers, for files that may include plain data only: kernel files are
+// compiled with their own ISA flags, where even an inline function of a standard header could end up as the copy that
+// is linked.
 //
 // Not for: anything else. Code outside the ISA folders uses CpuFeatures.
 //

@@ -103,7 +103,9 @@ constexpr Names kNames[] = {
      {"total_inactive_file ", nullptr}},
     {{"memory.max", "memory.high"}, "memory.current", "memory.peak", {"inactive_file ", "slab_reclaimable "}},
 };
-const Names& names_of(Version version) { return kNames[version == Version::v1 ? 0 : 1]; }
+const Names& names_of(Version version) {
+  return kNames[version == Version::v1 ? 0 : 1];
+}
 
 // A memory hierarchy as this process sees it: where it is mounted, and which of its folders is ours.
 struct Hierarchy {
@@ -117,8 +119,8 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// Our path below a mount that shows the hierarchy from `mount_root` on. A container often sees its own cgroup at the mount
-// point, while /proc/self/cgroup gives the host's path: then the mount point is ours.
+// Our path below a mount that shows the hierarchy from `mount_root` on. A container often sees its own cgroup at the
+// mount point, while /proc/self/cgroup gives the host's path: then the mount point is ours.
 std::string below(const std::string& root, const std::string& mount, const std::string& mount_root, std::string path) {
   if (mount_root != "/") {
     bool inside = path.compare(0, mount_root.size(), mount_root) == 0 &&
@@ -156,10 +158,12 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
   }
   if (!found.empty()) return found;
   // /proc/self/mountinfo is hidden or shows no cgroups: the places where systems put them.
-  for (auto [version, mount] : {std::pair{Version::v2, "/sys/fs/cgroup"}, std::pair{Version::v2, "/sys/fs/cgroup/unified"},
-                                std::pair{Version::v1, "/sys/fs/cgroup/memory"}}) {
+  for (auto [version, mount] :
+       {std::pair{Version::v2, "/sys/fs/cgroup"}, std::pair{Version::v2, "/sys/fs/cgroup/unified"},
+        std::pair{Version::v1, "/sys/fs/cgroup/memory"}}) {
     if (!is_folder(root + mount)) continue;
-    found.push_back({version, mount, below(root, mount, "/", (version == Version::v1 ? v1_path : v2_path).value_or(""))});
+    found.push_back(
+        {version, mount, below(root, mount, "/", (version == Version::v1 ? v1_path : v2_path).value_or(""))});
   }
   return found;
 }
@@ -221,7 +225,8 @@ uint64_t locked_limit(const std::string& root) {
   constexpr std::string_view kKey = "Max locked memory";
   if (auto text = read_file(root + "/proc/self/limits")) {
     size_t at = text->find(kKey);
-    if (at != std::string::npos) return leading_number(std::string_view(*text).substr(at + kKey.size())).value_or(kUnlimited);
+    if (at != std::string::npos)
+      return leading_number(std::string_view(*text).substr(at + kKey.size())).value_or(kUnlimited);
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;

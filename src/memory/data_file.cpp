@@ -13,7 +13,9 @@
 namespace ridge {
 namespace {
 
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 Error cannot_open(const std::string& path, int error) {
   if (error == ENOENT || error == ENOTDIR) return bad_input(fmt::format("{}: no such file; check the path", path));
@@ -75,7 +77,8 @@ Result<void> DataFile::open_direct() {
   return {};
 }
 
-// Some file systems accept the flag and fail at the first read (overlayfs on squashfs, FUSE), others want larger blocks.
+// Some file systems accept the flag and fail at the first read (overlayfs on squashfs, FUSE), others want larger
+// blocks.
 bool DataFile::probe_direct() {
   DirectAlignment wanted = calls_->direct_alignment(fd_);
   if (wanted.known && wanted.offset == 0) {
@@ -127,9 +130,10 @@ Result<void> DataFile::verify_unchanged() const {
   int error = calls_->identify(fd_, now);
   if (error != 0) return io_error(fmt::format("{}: cannot be examined: {}", path_, reason(-error)));
   if (now.bytes < identity_.bytes) {
-    return bad_input(fmt::format("{}: shrank from {} to {} bytes while running: its weights are gone; restore the file and "
-                                 "start again",
-                                 path_, format_count(identity_.bytes), format_count(now.bytes)));
+    return bad_input(
+        fmt::format("{}: shrank from {} to {} bytes while running: its weights are gone; restore the file and "
+                    "start again",
+                    path_, format_count(identity_.bytes), format_count(now.bytes)));
   }
   if (now.bytes != identity_.bytes || now.modified_ns != identity_.modified_ns) {
     return bad_input(fmt::format("{}: was written to while running: its weights may be mixed; start again", path_));
@@ -146,9 +150,12 @@ Result<void> DataFile::verify_unchanged() const {
 
 const char* DataFile::mode_name() const {
   switch (mode_) {
-    case Mode::direct: return "O_DIRECT";
-    case Mode::dont_cache: return "buffered with RWF_DONTCACHE";
-    case Mode::drop_after: break;
+    case Mode::direct:
+      return "O_DIRECT";
+    case Mode::dont_cache:
+      return "buffered with RWF_DONTCACHE";
+    case Mode::drop_after:
+      break;
   }
   return "buffered, pages dropped after each read";
 }

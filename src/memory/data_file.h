@@ -1,5 +1,5 @@
-// One weight file, opened for reads past the page cache: O_DIRECT, proved by a real read. Where that is refused, reads go
-// through the cache and leave nothing in it, because a memory budget counts the cache too.
+// One weight file, opened for reads past the page cache: O_DIRECT, proved by a real read. Where that is refused, reads
+// go through the cache and leave nothing in it, because a memory budget counts the cache too.
 //
 // Not for: parsing (format/), scheduling or retrying (io_engine.h).
 //
@@ -18,8 +18,8 @@
 namespace ridge {
 
 struct DataFileOptions {
-  bool direct = true;             // false: through the page cache, dropping what was read
-  Syscalls* syscalls = nullptr;   // nullptr: the real ones
+  bool direct = true;            // false: through the page cache, dropping what was read
+  Syscalls* syscalls = nullptr;  // nullptr: the real ones
 };
 
 class DataFile {
@@ -45,7 +45,8 @@ class DataFile {
   bool direct() const { return mode_ == Mode::direct; }
   // "O_DIRECT is refused here (EINVAL when opened)"; empty if it was not refused.
   const std::string& fallback_reason() const { return fallback_reason_; }
-  const char* mode_name() const;  // "O_DIRECT", "buffered with RWF_DONTCACHE", "buffered, pages dropped after each read"
+  const char* mode_name()
+      const;  // "O_DIRECT", "buffered with RWF_DONTCACHE", "buffered, pages dropped after each read"
 
  private:
   DataFile(std::string path, Syscalls* calls) : path_(std::move(path)), calls_(calls) {}

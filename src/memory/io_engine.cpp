@@ -15,8 +15,10 @@ struct KindName {
   IoKind kind;
   std::string_view name;
 };
-constexpr KindName kKinds[] = {
-    {IoKind::automatic, "auto"}, {IoKind::uring, "uring"}, {IoKind::threads, "threads"}, {IoKind::buffered, "buffered"}};
+constexpr KindName kKinds[] = {{IoKind::automatic, "auto"},
+                               {IoKind::uring, "uring"},
+                               {IoKind::threads, "threads"},
+                               {IoKind::buffered, "buffered"}};
 
 }  // namespace
 
@@ -47,14 +49,15 @@ Result<std::unique_ptr<IoEngine>> make_io_engine(const IoOptions& options) {
   backend.syscalls = options.syscalls != nullptr ? options.syscalls : &real_syscalls();
   bool direct = true;
   for (const std::string& path : options.files) {
-    backend.files.push_back(RIDGE_TRY(
-        DataFile::open(path, {.direct = options.kind != IoKind::buffered, .syscalls = backend.syscalls})));
+    backend.files.push_back(
+        RIDGE_TRY(DataFile::open(path, {.direct = options.kind != IoKind::buffered, .syscalls = backend.syscalls})));
     const DataFile& file = backend.files.back();
     direct = direct && file.direct();
     if (file.fallback_reason().empty()) continue;
     // One sentence is enough for the parts of a split model that lie on one file system.
     if (backend.reasons.empty()) {
-      backend.reasons.push_back(fmt::format("{}: reading {} instead, with copies", file.fallback_reason(), file.mode_name()));
+      backend.reasons.push_back(
+          fmt::format("{}: reading {} instead, with copies", file.fallback_reason(), file.mode_name()));
       note_once("o_direct", backend.reasons.back());
     }
   }

@@ -25,7 +25,7 @@ namespace ridge {
 
 enum class IoKind : uint8_t { automatic, uring, threads, buffered };
 
-Result<IoKind> parse_io_kind(std::string_view name);   // "auto", "uring", "threads", "buffered"
+Result<IoKind> parse_io_kind(std::string_view name);  // "auto", "uring", "threads", "buffered"
 std::string_view name_of(IoKind kind);
 
 // One wish: `bytes` at `offset` of a file. The engine reads the aligned range around it into `into` and cuts it into
@@ -34,14 +34,16 @@ struct ReadWish {
   uint32_t file = 0;
   uint64_t offset = 0, bytes = 0;
   uint8_t* into = nullptr;
-  uint32_t tag = 0;            // several wishes may share a tag: wait(tag) waits for all of them
-  bool urgent = false;         // goes before what was submitted earlier and has not been started
+  uint32_t tag = 0;     // several wishes may share a tag: wait(tag) waits for all of them
+  bool urgent = false;  // goes before what was submitted earlier and has not been started
 };
 
 inline constexpr uint64_t kIoAlign = 4096;
 
 // Bytes that the aligned range around [offset, offset + bytes) covers, and where the wanted bytes start in it.
-constexpr uint64_t read_lead(uint64_t offset) { return offset % kIoAlign; }
+constexpr uint64_t read_lead(uint64_t offset) {
+  return offset % kIoAlign;
+}
 constexpr uint64_t read_span(uint64_t offset, uint64_t bytes) {
   uint64_t begin = offset / kIoAlign * kIoAlign;
   uint64_t end = (offset + bytes + kIoAlign - 1) / kIoAlign * kIoAlign;
@@ -50,11 +52,11 @@ constexpr uint64_t read_span(uint64_t offset, uint64_t bytes) {
 
 struct IoOptions {
   std::vector<std::string> files;
-  std::vector<std::span<uint8_t>> buffers;   // the slabs that reads land in (for registration)
+  std::vector<std::span<uint8_t>> buffers;  // the slabs that reads land in (for registration)
   IoKind kind = IoKind::automatic;
-  uint32_t depth = 32;                       // requests in flight
+  uint32_t depth = 32;  // requests in flight
   uint64_t request_bytes = 512 * 1024;
-  Syscalls* syscalls = nullptr;              // nullptr: the real ones (tests make them fail)
+  Syscalls* syscalls = nullptr;  // nullptr: the real ones (tests make them fail)
 };
 
 class IoEngine {
@@ -65,8 +67,8 @@ class IoEngine {
   // Waits for every wish of this tag. Short reads are continued, EINTR and EAGAIN repeated, EIO retried twice; then an
   // I/O error with file, offset and cause. A file that was replaced or cut meanwhile is a bad-input error that says so.
   virtual Result<void> wait(uint32_t tag) = 0;
-  virtual bool ready(uint32_t tag) = 0;      // without waiting; also starts requests that waited for a free place
-  virtual uint64_t bytes_read() const = 0;   // as asked of the device, alignment included
+  virtual bool ready(uint32_t tag) = 0;     // without waiting; also starts requests that waited for a free place
+  virtual uint64_t bytes_read() const = 0;  // as asked of the device, alignment included
   // "io_uring, O_DIRECT, registered buffers, 32 requests of 512 KiB", and why anything better was not used.
   virtual std::string description() const = 0;
 };

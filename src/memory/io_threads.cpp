@@ -1,5 +1,5 @@
-// The I/O engine of threads with pread: O_DIRECT where the file grants it, otherwise through the page cache and out of it.
-// Four threads: storage of small devices is full with two requests (facts: UFS lanes), and each costs a stack.
+// The I/O engine of threads with pread: O_DIRECT where the file grants it, otherwise through the page cache and out of
+// it. Four threads: storage of small devices is full with two requests (facts: UFS lanes), and each costs a stack.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -128,8 +128,9 @@ std::string ThreadEngine::description() const {
   for (const DataFile& f : files_) {
     if (!f.direct()) mode = f.mode_name();
   }
-  return describe(fmt::format("pread, {}, {} threads with requests of {}", mode, threads_.size(), format_bytes(request_bytes_)),
-                  reasons_);
+  return describe(
+      fmt::format("pread, {}, {} threads with requests of {}", mode, threads_.size(), format_bytes(request_bytes_)),
+      reasons_);
 }
 
 }  // namespace

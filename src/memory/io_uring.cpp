@@ -1,5 +1,5 @@
-// The I/O engine of io_uring: one thread keeps the device's queue full, so that cores stay with the computing. Buffers and
-// files are registered (no page is looked up per read); where the kernel refuses that, reads are unregistered.
+// The I/O engine of io_uring: one thread keeps the device's queue full, so that cores stay with the computing. Buffers
+// and files are registered (no page is looked up per read); where the kernel refuses that, reads are unregistered.
 #include "memory/io_backends.h"
 
 #if RIDGE_HAVE_URING
@@ -23,7 +23,9 @@ namespace {
 // The kernel takes no registered buffer above 1 GiB.
 constexpr uint64_t kRegisteredMost = kGiB;
 
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 class UringEngine final : public IoEngine {
  public:
@@ -95,7 +97,8 @@ void UringEngine::register_buffers(std::span<const std::span<uint8_t>> buffers) 
     hint = fmt::format(": the limit on locked memory is {}, the buffers are {} (ulimit -l raises it)",
                        format_bytes(locked.rlim_cur), format_bytes(total));
   }
-  reasons_.push_back(fmt::format("buffers are not registered ({}{}): each read costs a little more CPU", reason(-result), hint));
+  reasons_.push_back(
+      fmt::format("buffers are not registered ({}{}): each read costs a little more CPU", reason(-result), hint));
   note_once("io_uring buffers", reasons_.back());
 }
 
@@ -162,8 +165,10 @@ Result<void> UringEngine::hand_over() {
   start_waiting();
   if (prepared_ == 0) return {};
   int result = calls_->uring_submit(&ring_);
-  if (result == -EINTR || result == -EAGAIN || result == -EBUSY) return {};  // still prepared: the next call tries again
-  if (result < 0) return io_error(fmt::format("io_uring takes no more requests: {}; use --io threads", reason(-result)));
+  if (result == -EINTR || result == -EAGAIN || result == -EBUSY)
+    return {};  // still prepared: the next call tries again
+  if (result < 0)
+    return io_error(fmt::format("io_uring takes no more requests: {}; use --io threads", reason(-result)));
   in_flight_ += static_cast<uint32_t>(result);
   prepared_ -= static_cast<uint32_t>(result);
   return {};
@@ -224,9 +229,10 @@ bool UringEngine::ready(uint32_t tag) {
 }
 
 std::string UringEngine::description() const {
-  return describe(fmt::format("io_uring, O_DIRECT, {} buffers, {} requests of {}", registered_.empty() ? "unregistered" : "registered",
-                              depth_, format_bytes(request_bytes_)),
-                  reasons_);
+  return describe(
+      fmt::format("io_uring, O_DIRECT, {} buffers, {} requests of {}",
+                  registered_.empty() ? "unregistered" : "registered", depth_, format_bytes(request_bytes_)),
+      reasons_);
 }
 
 }  // namespace
@@ -235,11 +241,13 @@ std::unique_ptr<IoEngine> make_uring_engine(BackendOptions& options) {
   io_uring ring{};
   int result = options.syscalls->uring_setup(options.depth, &ring);
   if (result < 0) {
-    const char* cause = result == -EPERM || result == -EACCES ? "is not permitted here (a container's seccomp profile, or "
-                                                                "kernel.io_uring_disabled)"
-                        : result == -ENOSYS                   ? "is unknown to this kernel"
-                                                              : "cannot be set up";
-    options.reasons.push_back(fmt::format("io_uring {} ({}): reading with {} threads instead", cause, reason(-result), kReadThreads));
+    const char* cause = result == -EPERM || result == -EACCES
+                            ? "is not permitted here (a container's seccomp profile, or "
+                              "kernel.io_uring_disabled)"
+                        : result == -ENOSYS ? "is unknown to this kernel"
+                                            : "cannot be set up";
+    options.reasons.push_back(
+        fmt::format("io_uring {} ({}): reading with {} threads instead", cause, reason(-result), kReadThreads));
     return nullptr;
   }
   auto engine = std::make_unique<UringEngine>(options);
@@ -254,7 +262,8 @@ std::unique_ptr<IoEngine> make_uring_engine(BackendOptions& options) {
 namespace ridge {
 
 std::unique_ptr<IoEngine> make_uring_engine(BackendOptions& options) {
-  options.reasons.emplace_back("io_uring is not part of this build (liburing was absent): reading with threads instead");
+  options.reasons.emplace_back(
+      "io_uring is not part of this build (liburing was absent): reading with threads instead");
   return nullptr;
 }
 

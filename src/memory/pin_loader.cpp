@@ -94,8 +94,9 @@ void PinLoader::pack(const Chunk& chunk, const uint8_t* rows) {
   const StoredTensor& t = *chunk.tensor;
   const size_t stride = row_bytes(t.type, t.cols), panel = panel_bytes(t.type, t.cols);
   const size_t count = chunk.row_end - chunk.row_begin;
-  const PackFunction pack_one =
-      o_.pack != nullptr && o_.pack[static_cast<size_t>(t.type)] != nullptr ? o_.pack[static_cast<size_t>(t.type)] : &pack_panel;
+  const PackFunction pack_one = o_.pack != nullptr && o_.pack[static_cast<size_t>(t.type)] != nullptr
+                                    ? o_.pack[static_cast<size_t>(t.type)]
+                                    : &pack_panel;
   o_.pool->split(count, kPanelRows, [&](size_t begin, size_t end, int) {
     for (size_t row = begin; row < end; row += kPanelRows) {
       pack_one({.type = t.type,
@@ -110,6 +111,8 @@ void PinLoader::pack(const Chunk& chunk, const uint8_t* rows) {
 
 }  // namespace
 
-Result<void> load_pins(const PinLoaderOptions& options) { return PinLoader(options).run(); }
+Result<void> load_pins(const PinLoaderOptions& options) {
+  return PinLoader(options).run();
+}
 
 }  // namespace ridge

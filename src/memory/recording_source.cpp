@@ -20,6 +20,8 @@ Result<Lease> RecordingSource::acquire(BlockId block) {
   return lease;
 }
 
-void RecordingSource::release(BlockId) { RIDGE_CHECK(false, "leases belong to the inner source, which they return to"); }
+void RecordingSource::release(BlockId) {
+  RIDGE_CHECK(false, "leases belong to the inner source, which they return to");
+}
 
 }  // namespace ridge

@@ -17,7 +17,9 @@ constexpr uint8_t kStalls = 3;
 // EINTR and EAGAIN mean "ask again"; a kernel that says so a thousand times in a row means something else.
 constexpr uint16_t kRepeats = 1000;
 
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 }  // namespace
 
@@ -42,10 +44,11 @@ Result<void> RequestBook::add(const ReadWish& wish) {
   RIDGE_CHECK(std::bit_cast<uintptr_t>(wish.into) % kIoAlign == 0, "reads land at multiples of 4,096");
   const DataFile& file = files_[wish.file];
   if (wish.offset > file.bytes() || wish.bytes > file.bytes() - wish.offset) {
-    return bad_input(fmt::format("{}: {} bytes of weights at {} end past the end of the file ({}): the file is cut short; "
-                                 "fetch it again",
-                                 file.path(), format_count(wish.bytes), format_count(wish.offset), format_count(file.bytes())),
-                     wish.offset);
+    return bad_input(
+        fmt::format("{}: {} bytes of weights at {} end past the end of the file ({}): the file is cut short; "
+                    "fetch it again",
+                    file.path(), format_count(wish.bytes), format_count(wish.offset), format_count(file.bytes())),
+        wish.offset);
   }
   if (wish.bytes == 0) return {};
 
@@ -129,10 +132,10 @@ bool RequestBook::repeat_or_fail(uint32_t id, int error) {
   Request& request = requests_[id];
   if ((error == EINTR || error == EAGAIN) && ++request.repeats < kRepeats) return false;
   if (error == EIO && ++request.io_failures <= kIoRetries) return false;
-  fail(id, io_error(fmt::format("{}: reading {} bytes at {} failed: {}{}; check the device, or copy the file to another",
-                                file(request).path(), format_count(request.next_bytes()),
-                                format_count(request.next_offset()), reason(error),
-                                error == EIO ? fmt::format(" ({} attempts)", kIoRetries + 1) : ""),
+  fail(id, io_error(fmt::format(
+                        "{}: reading {} bytes at {} failed: {}{}; check the device, or copy the file to another",
+                        file(request).path(), format_count(request.next_bytes()), format_count(request.next_offset()),
+                        reason(error), error == EIO ? fmt::format(" ({} attempts)", kIoRetries + 1) : ""),
                     request.next_offset()));
   return true;
 }

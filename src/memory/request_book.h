@@ -24,10 +24,10 @@ namespace ridge {
 
 struct Request {
   uint32_t file = 0, tag = 0;
-  uint64_t offset = 0;   // of the first byte, a multiple of kIoAlign
-  uint32_t bytes = 0;    // to ask for, a multiple of kIoAlign
-  uint32_t needed = 0;   // that must arrive; the rest may lie past the end of the file
-  uint32_t done = 0;     // that have arrived
+  uint64_t offset = 0;  // of the first byte, a multiple of kIoAlign
+  uint32_t bytes = 0;   // to ask for, a multiple of kIoAlign
+  uint32_t needed = 0;  // that must arrive; the rest may lie past the end of the file
+  uint32_t done = 0;    // that have arrived
   uint8_t* into = nullptr;
   uint8_t io_failures = 0;
   uint8_t stalls = 0;    // reads in a row that brought nothing new
@@ -50,13 +50,15 @@ class RequestBook {
   Request& request(uint32_t id) { return requests_[id]; }
   const DataFile& file(const Request& request) const { return files_[request.file]; }
 
-  // What a read of this request said: bytes or −errno. True: the request is over, its id is free; false: start it again.
+  // What a read of this request said: bytes or −errno. True: the request is over, its id is free; false: start it
+  // again.
   bool finish(uint32_t id, int64_t result);
   // The request cannot be started at all.
   void fail(uint32_t id, Error error);
 
   bool pending(uint32_t tag) const;
-  // When nothing of the tag is pending: its first error, or whether its files are still what they were. Forgets the tag.
+  // When nothing of the tag is pending: its first error, or whether its files are still what they were. Forgets the
+  // tag.
   Result<void> settle(uint32_t tag);
 
   uint64_t bytes_asked() const { return bytes_asked_; }

@@ -40,7 +40,8 @@ RowGatherer::RowGatherer(const RowGathererOptions& options, std::span<const Tens
       table.homes.push_back(
           {kept.row_begin, kept.row_end, options_.program->tensors[id].layout, options_.kept + kept.position});
     }
-    std::sort(table.homes.begin(), table.homes.end(), [](const Home& a, const Home& b) { return a.row_begin < b.row_begin; });
+    std::sort(table.homes.begin(), table.homes.end(),
+              [](const Home& a, const Home& b) { return a.row_begin < b.row_begin; });
     tables_.push_back(std::move(table));
   }
 }
@@ -135,7 +136,8 @@ Result<void> RowGatherer::read(const StoredTensor& t, std::span<const uint32_t> 
     if (!done.ok() && outcome.ok()) outcome = std::move(done);
     if (!outcome.ok()) continue;
     const RowRead& r = reads_[i];
-    const uint8_t* data = options_.buffers + i % buffers * options_.layout->gather_unit + read_lead(t.stored_offset(r.row_begin));
+    const uint8_t* data =
+        options_.buffers + i % buffers * options_.layout->gather_unit + read_lead(t.stored_offset(r.row_begin));
     for (size_t w = r.first; w < r.last; ++w) {
       const uint32_t row = rows[wanted_[w]];
       float* target = out.row(wanted_[w]);

@@ -1,5 +1,5 @@
-// Rows of a tensor as floats (embeddings): from the panel where a pinned block holds the row, from rows kept in memory, or
-// from the file by small direct reads of which several are under way; a row that is asked for twice is read once.
+// Rows of a tensor as floats (embeddings): from the panel where a pinned block holds the row, from rows kept in memory,
+// or from the file by small direct reads of which several are under way; a row that is asked for twice is read once.
 //
 //   RowGatherer gatherer({.program = &program, .placement = &placement, .layout = &layout, .io = io, …}, gathered);
 //   RIDGE_TRY(gatherer.gather(tensor, rows, out));       // out [rows.size(), cols]

@@ -17,12 +17,15 @@
 namespace ridge {
 namespace {
 
-uint64_t page_of(uint64_t bytes) { return bytes >= kHugePage ? kHugePage : kSmallPage; }
+uint64_t page_of(uint64_t bytes) {
+  return bytes >= kHugePage ? kHugePage : kSmallPage;
+}
 
 Error no_room(const char* what, uint64_t bytes) {
-  return does_not_fit(fmt::format("{} of {} bytes ({}) cannot be allocated: the system has no room for it; give a smaller "
-                                  "--memory, or end other programs",
-                                  what, format_count(bytes), format_bytes(bytes)));
+  return does_not_fit(
+      fmt::format("{} of {} bytes ({}) cannot be allocated: the system has no room for it; give a smaller "
+                  "--memory, or end other programs",
+                  what, format_count(bytes), format_bytes(bytes)));
 }
 
 // Makes every page present, so that no later access can fail. False: there is no room.

@@ -1,8 +1,8 @@
 // Memory that is taken once and kept: slots, pins, buffers. The only allocator of weights in Ridge.
 //
 // A slab is an anonymous mapping, touched when it is made, so that a run never meets a page fault that fails: what does
-// not fit is a does_not_fit error before the first token. Large slabs are 2 MiB aligned and on huge pages where offered.
-// Not for: small objects (those are ordinary members and vectors).
+// not fit is a does_not_fit error before the first token. Large slabs are 2 MiB aligned and on huge pages where
+// offered. Not for: small objects (those are ordinary members and vectors).
 //
 //   Slab slots = RIDGE_TRY(Slab::allocate(2 * slot_bytes, {.what = "the stream slots"}));
 //   uint8_t* first = slots.data();           // zeros; 4 KiB aligned, 2 MiB aligned if large

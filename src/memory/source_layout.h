@@ -39,14 +39,14 @@ struct KeptRows {
 struct SourceLayout {
   std::vector<std::vector<PiecePlace>> blocks;  // by block and piece
   uint64_t pin_bytes = 0;
-  uint64_t slot_bytes = 0;   // of one slot, 0 if nothing streams
+  uint64_t slot_bytes = 0;  // of one slot, 0 if nothing streams
   uint32_t slots = 0;
   std::vector<KeptRows> kept;
   uint64_t kept_bytes = 0;
   uint64_t gather_unit = 0;  // bytes of one buffer for a gathered row or panel; 0: no gather reads the file
   uint32_t gather_units = 0;
-  uint64_t load_unit = 0;    // bytes of one of the two load buffers; 0: the slots serve, or nothing is packed
-  uint64_t load_chunk = 0;   // bytes that one load buffer (or slot) holds of packed pins
+  uint64_t load_unit = 0;   // bytes of one of the two load buffers; 0: the slots serve, or nothing is packed
+  uint64_t load_chunk = 0;  // bytes that one load buffer (or slot) holds of packed pins
 
   static SourceLayout of(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                          bool keep_gathered);

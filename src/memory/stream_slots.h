@@ -1,12 +1,12 @@
-// The stream slots of a source: which block each holds, and reading ahead in the program's order, from the last visit on
-// to the first. Two slots are enough: while one is computed on, the other fills (docs/streaming.md has the figures).
+// The stream slots of a source: which block each holds, and reading ahead in the program's order, from the last visit
+// on to the first. Two slots are enough: while one is computed on, the other fills (docs/streaming.md has the figures).
 //
 // Not for: pinned blocks, or where pieces lie (source_layout.h).
 //
-//   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io, .memory = slab.data()});
-//   slots.restart();                                     // a pass begins: the first visits are being read
-//   auto pieces = RIDGE_TRY(slots.acquire(block));       // waits for the bytes
-//   slots.release(block);                                // its slot takes the next visit at once
+//   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io, .memory =
+//   slab.data()}); slots.restart();                                     // a pass begins: the first visits are being
+//   read auto pieces = RIDGE_TRY(slots.acquire(block));       // waits for the bytes slots.release(block); // its slot
+//   takes the next visit at once
 //
 // One thread.
 #pragma once
@@ -59,7 +59,7 @@ class StreamSlots {
     BlockId block = 0;
     uint32_t leases = 0;
     uint32_t tag = 0;
-    uint64_t turn = 0;     // when its read was submitted, in order
+    uint64_t turn = 0;  // when its read was submitted, in order
     uint8_t* memory = nullptr;
     std::vector<PieceView> pieces;
     std::optional<Error> error;

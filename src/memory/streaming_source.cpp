@@ -79,7 +79,8 @@ Result<void> Source::open_engine() {
 Result<void> Source::load() {
   const auto begin = std::chrono::steady_clock::now();
   // Released when the pins are filled. The slots serve where they are large enough: nothing streams yet.
-  Slab buffers = RIDGE_TRY(Slab::allocate(2 * layout_.load_unit, {.what = "a buffer for loading", .huge_pages = false}));
+  Slab buffers =
+      RIDGE_TRY(Slab::allocate(2 * layout_.load_unit, {.what = "a buffer for loading", .huge_pages = false}));
   const bool own = layout_.load_unit > 0;
   uint8_t* first = own ? buffers.data() : slot_memory_.data();
   uint8_t* second = first == nullptr ? nullptr : first + (own ? layout_.load_unit : layout_.slot_bytes);
@@ -172,8 +173,8 @@ Result<std::unique_ptr<StreamingSource>> StreamingSource::create(const Streaming
   return std::unique_ptr<StreamingSource>(std::move(source));
 }
 
-SourceMemory StreamingSource::memory(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
-                                     bool keep_gathered) {
+SourceMemory StreamingSource::memory(const Program& program, const Placement& placement,
+                                     std::span<const TensorId> gathered, bool keep_gathered) {
   return SourceLayout::of(program, placement, gathered, keep_gathered).memory(program);
 }
 

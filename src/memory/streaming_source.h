@@ -3,7 +3,8 @@
 // panels piece by piece while they are read, so that memory never holds them twice.
 //
 // A streamed block arrives in a slot in the file's layout, and the forward pass rearranges it 16 rows at a time in the
-// core's own cache: no second copy in memory, no barrier (docs/streaming.md). Blocks of a .ridge file are panels already.
+// core's own cache: no second copy in memory, no barrier (docs/streaming.md). Blocks of a .ridge file are panels
+// already.
 //
 //   auto source = RIDGE_TRY(StreamingSource::create({.program = &program, .placement = placement, .pool = &pool,
 //                                                    .pack = kernels.pack, .io = IoKind::automatic}));
@@ -25,16 +26,16 @@ namespace ridge {
 using PackFunction = void (*)(const PackArgs&);
 
 struct StreamingSourceOptions {
-  const Program* program = nullptr;        // must outlive the source
+  const Program* program = nullptr;  // must outlive the source
   Placement placement;
-  ThreadPool* pool = nullptr;              // packs pins in parallel while loading
-  const PackFunction* pack = nullptr;      // table by type, as Kernels::pack
+  ThreadPool* pool = nullptr;          // packs pins in parallel while loading
+  const PackFunction* pack = nullptr;  // table by type, as Kernels::pack
   IoKind io = IoKind::automatic;
-  std::vector<TensorId> gathered;          // tensors gather() will be asked for, and …
-  bool keep_gathered = false;              // … whether to hold their rows in memory when they are in no pinned block
+  std::vector<TensorId> gathered;  // tensors gather() will be asked for, and …
+  bool keep_gathered = false;      // … whether to hold their rows in memory when they are in no pinned block
   Trace* trace = nullptr;
   bool huge_pages = true;
-  Syscalls* syscalls = nullptr;            // nullptr: the real ones (tests make them fail)
+  Syscalls* syscalls = nullptr;  // nullptr: the real ones (tests make them fail)
 };
 
 // What a source will charge to the process, by the same arithmetic that it then allocates by.

@@ -39,7 +39,7 @@ class Syscalls {
 
   virtual int open(const char* path, int flags);
   virtual int close(int fd);
-  virtual int identify(int fd, FileIdentity& out);            // fstat
+  virtual int identify(int fd, FileIdentity& out);                 // fstat
   virtual int identify_path(const char* path, FileIdentity& out);  // stat
   virtual DirectAlignment direct_alignment(int fd);
   virtual int64_t read(int fd, void* into, size_t bytes, uint64_t offset, ReadFlavor flavor);  // pread, preadv2

@@ -58,8 +58,8 @@ struct PassInfo {
 // Totals since the source was made.
 struct SourceStats {
   uint64_t passes = 0;
-  uint64_t bytes_read = 0;          // from storage, as requested from the device (alignment included), loading pins excluded
-  uint64_t load_bytes = 0;          // read once to fill the pins
+  uint64_t bytes_read = 0;  // from storage, as requested from the device (alignment included), loading pins excluded
+  uint64_t load_bytes = 0;  // read once to fill the pins
   uint64_t visits = 0, pinned_visits = 0;
   std::chrono::nanoseconds wait{0};  // time acquire() stood still for storage
   std::chrono::nanoseconds load{0};  // time to fill the pins

@@ -30,9 +30,9 @@ Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& o
 }
 
 Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
-  ModelFile file = RIDGE_TRY(open_model_file(path));
+  ModelFile file = RIDGE_TRY(open_model_file(path, Verify::data));
   auto model = RIDGE_TRY(from_gguf(std::move(file.header), options));
-  RIDGE_TRY(place_in_pack(file, model->tensors_, model->files_));
+  for (StoredTensor& t : model->tensors_) t.layout = file.layout(t.name);
   return model;
 }
 
@@ -53,6 +53,12 @@ size_t Model::workspace_floats(const PassShape& shape, bool exact) const {
   Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact});
   forward(outline);
   return outline.workspace_floats();
+}
+
+std::vector<TensorId> Model::gathered() const {
+  std::vector<TensorId> ids = {embedding_.id};
+  for (const PendingVector& v : pending_vectors_) ids.push_back(v.id);
+  return ids;
 }
 
 Result<void> Model::load_vectors(WeightSource& source) {

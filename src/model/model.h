@@ -81,6 +81,8 @@ class Model {
   // Floats of workspace that a pass of this shape takes at most.
   size_t workspace_floats(const PassShape& shape, bool exact) const;
   Program program_base() const;     // files and tensors alone
+  // What a source's gather() will be asked for: the embedding and the vectors.
+  std::vector<TensorId> gathered() const;
 
   // Norms, biases and factors: read once through the source (its gather()), kept as floats.
   Result<void> load_vectors(WeightSource& source);

@@ -1,6 +1,6 @@
 // A model on disk: a .gguf file or a .ridge pack, recognised by its first bytes.
 //
-//   ModelFile file = RIDGE_TRY(open_model_file(path));
+//   ModelFile file = RIDGE_TRY(open_model_file(path, Verify::headers));
 //   file.header.metadata() …
 #pragma once
 
@@ -13,22 +13,16 @@
 
 namespace ridge {
 
-struct PackedTensor {
-  std::string name;
-  uint64_t offset = 0;
-  Layout layout = Layout::panels;
-};
+// Of a pack: its headers alone, or all of its data (once; remembered in the cache folder).
+enum class Verify : uint8_t { headers, data };
 
 struct ModelFile {
-  Gguf header;                        // metadata and tensors as the GGUF file had them
-  std::string path;
-  std::vector<PackedTensor> packed;   // of a pack, sorted by name; empty for a .gguf file
-  bool is_pack = false;
+  Gguf header;                        // metadata and tensors, and where these lie
+  std::vector<std::string> panels;    // names of the tensors that lie as panels, sorted; empty for a .gguf file
+
+  Layout layout(const std::string& tensor) const;
 };
 
-Result<ModelFile> open_model_file(const std::string& path);
-
-// Points the tensors of a model at their places in the pack; nothing to do for a .gguf file.
-Result<void> place_in_pack(const ModelFile& file, std::vector<StoredTensor>& tensors, std::vector<std::string>& files);
+Result<ModelFile> open_model_file(const std::string& path, Verify verify);
 
 }  // namespace ridge

@@ -9,8 +9,12 @@ namespace ridge {
 namespace blocks {
 namespace {
 
-uint8_t low(uint8_t byte) { return byte & 15; }
-uint8_t high(uint8_t byte) { return byte >> 4; }
+uint8_t low(uint8_t byte) {
+  return byte & 15;
+}
+uint8_t high(uint8_t byte) {
+  return byte >> 4;
+}
 
 // 16 bytes of nibbles in halves: element j low, element j + 16 high.
 void nibble_halves(const uint8_t qs[16], uint8_t code[32]) {
@@ -181,8 +185,8 @@ void decode_bytes(const uint8_t* bytes, DecodedBlock& out) {
 
 template <class Format>
 constexpr BlockInfo info() {
-  return {Format::kBlock, sizeof(typename Format::Block), Format::kGroup, Format::kZero, Format::kHasMin,
-          &decode_bytes<Format>};
+  return {Format::kBlock,  sizeof(typename Format::Block), Format::kGroup, Format::kZero,
+          Format::kHasMin, &decode_bytes<Format>};
 }
 
 }  // namespace
@@ -194,22 +198,36 @@ const BlockInfo* block_info(Type type) {
                              q6_k = info<blocks::Q6_K>(), iq4_nl = info<blocks::IQ4_NL>(),
                              iq4_xs = info<blocks::IQ4_XS>(), mxfp4 = info<blocks::MXFP4>();
   switch (type) {
-    case Type::Q4_0: return &q4_0;
-    case Type::Q4_1: return &q4_1;
-    case Type::Q5_0: return &q5_0;
-    case Type::Q5_1: return &q5_1;
-    case Type::Q8_0: return &q8_0;
-    case Type::Q2_K: return &q2_k;
-    case Type::Q3_K: return &q3_k;
-    case Type::Q4_K: return &q4_k;
-    case Type::Q5_K: return &q5_k;
-    case Type::Q6_K: return &q6_k;
-    case Type::IQ4_NL: return &iq4_nl;
-    case Type::IQ4_XS: return &iq4_xs;
-    case Type::MXFP4: return &mxfp4;
+    case Type::Q4_0:
+      return &q4_0;
+    case Type::Q4_1:
+      return &q4_1;
+    case Type::Q5_0:
+      return &q5_0;
+    case Type::Q5_1:
+      return &q5_1;
+    case Type::Q8_0:
+      return &q8_0;
+    case Type::Q2_K:
+      return &q2_k;
+    case Type::Q3_K:
+      return &q3_k;
+    case Type::Q4_K:
+      return &q4_k;
+    case Type::Q5_K:
+      return &q5_k;
+    case Type::Q6_K:
+      return &q6_k;
+    case Type::IQ4_NL:
+      return &iq4_nl;
+    case Type::IQ4_XS:
+      return &iq4_xs;
+    case Type::MXFP4:
+      return &mxfp4;
     case Type::F32:
     case Type::F16:
-    case Type::BF16: return nullptr;
+    case Type::BF16:
+      return nullptr;
   }
   return nullptr;
 }
@@ -242,7 +260,9 @@ template void dequantize_blocks<blocks::IQ4_NL>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::IQ4_XS>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::MXFP4>(const uint8_t*, float*, size_t);
 
-void dequantize_f32(const uint8_t* bytes, float* out, size_t count) { std::memcpy(out, bytes, 4 * count); }
+void dequantize_f32(const uint8_t* bytes, float* out, size_t count) {
+  std::memcpy(out, bytes, 4 * count);
+}
 
 void dequantize_f16(const uint8_t* bytes, float* out, size_t count) {
   for (size_t i = 0; i < count; ++i) {

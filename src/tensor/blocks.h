@@ -33,7 +33,8 @@ namespace blocks {
 inline constexpr int8_t kIq4Table[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 inline constexpr int8_t kMxfp4DoubledTable[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// What all formats have: elements of a block, elements of a group, the code that means zero, whether there is a minimum.
+// What all formats have: elements of a block, elements of a group, the code that means zero, whether there is a
+// minimum.
 template <Type type, size_t block, size_t group, int zero, bool has_min>
 struct Traits {
   static constexpr Type kType = type;

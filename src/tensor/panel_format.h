@@ -2,8 +2,8 @@
 //
 // A panel is a row of *units*. A unit covers `unit_blocks` file blocks of all 16 rows: a header, then `block_bytes` per
 // block; the last unit of a panel may hold fewer blocks, and the panel ends at the next multiple of 64 bytes. Inside a
-// unit every *part* is the transposition of a run of equal-sized values of the file block: value 0 of the 16 rows, value
-// 1 of the 16 rows, … Nothing is recomputed, so a panel is as large as the file (Q3_K and Q6_K: + 1.8 and 1.0 %).
+// unit every *part* is the transposition of a run of equal-sized values of the file block: value 0 of the 16 rows,
+// value 1 of the 16 rows, … Nothing is recomputed, so a panel is as large as the file (Q3_K and Q6_K: + 1.8 and 1.0 %).
 //
 // Not for: fast packing (kernels/ has it); this is what the fast packers are checked against.
 //

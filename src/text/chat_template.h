@@ -16,15 +16,15 @@
 namespace ridge {
 
 struct ChatMessage {
-  std::string role;      // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant"
   std::string content;
 };
 
 struct ChatInput {
   std::vector<ChatMessage> messages;
   bool add_generation_prompt = true;
-  std::string bos_token = {}, eos_token = {};    // their texts, as templates expect them
-  std::optional<std::tm> now = std::nullopt;     // what the template's strftime_now shows; absent: the local time
+  std::string bos_token = {}, eos_token = {};  // their texts, as templates expect them
+  std::optional<std::tm> now = std::nullopt;   // what the template's strftime_now shows; absent: the local time
 };
 
 // Immutable and thread-safe once parsed.
@@ -32,7 +32,8 @@ class ChatTemplate {
  public:
   // Bad input with line and column for syntax this interpreter does not know.
   static Result<ChatTemplate> parse(std::string_view source);
-  // Bad input, with line and column, if the template itself refuses (raise_exception) or fails; limits on output size and steps hold.
+  // Bad input, with line and column, if the template itself refuses (raise_exception) or fails; limits on output size
+  // and steps hold.
   Result<std::string> render(const ChatInput& input) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;

@@ -83,7 +83,7 @@ struct Expression {
 // What `set` and `for` assign to: a name, a namespace's attribute, or several of them.
 struct Target {
   std::string name = {};
-  std::string attribute = {};    // of the namespace `name`, or empty
+  std::string attribute = {};      // of the namespace `name`, or empty
   std::vector<Target> parts = {};  // a tuple of targets, if `name` is empty
   uint32_t at = 0;
 };

@@ -74,38 +74,38 @@ Result<Value> Runtime::evaluate(const Expression& node) {
   RIDGE_TRY(charge_steps(1));
   const Level level(*this);
   RIDGE_TRY(check_depth());
-    switch (node.kind) {
-      case Expression::Kind::constant:
-        return node.constant;
-      case Expression::Kind::name:
-        return lookup(node.name);
-      case Expression::Kind::list:
-      case Expression::Kind::tuple:
-      case Expression::Kind::dict:
-        return evaluate_container(node);
-      case Expression::Kind::slice:
-        return evaluate_slice(node);
-      case Expression::Kind::call:
-        return evaluate_call(node, nullptr);
-      case Expression::Kind::filter:
-        return evaluate_filter(node, nullptr);
-      case Expression::Kind::test:
-        return evaluate_test(node);
-      case Expression::Kind::compare:
-        return evaluate_compare(node);
-      case Expression::Kind::all_of:
-      case Expression::Kind::any_of:
-      case Expression::Kind::negation:
-      case Expression::Kind::conditional:
-        return evaluate_logic(node);
-      case Expression::Kind::concat:
-        return evaluate_concat(node);
-      case Expression::Kind::attribute:
-      case Expression::Kind::item:
-      case Expression::Kind::unary:
-      case Expression::Kind::binary:
-        return evaluate_operator(node);
-    }
+  switch (node.kind) {
+    case Expression::Kind::constant:
+      return node.constant;
+    case Expression::Kind::name:
+      return lookup(node.name);
+    case Expression::Kind::list:
+    case Expression::Kind::tuple:
+    case Expression::Kind::dict:
+      return evaluate_container(node);
+    case Expression::Kind::slice:
+      return evaluate_slice(node);
+    case Expression::Kind::call:
+      return evaluate_call(node, nullptr);
+    case Expression::Kind::filter:
+      return evaluate_filter(node, nullptr);
+    case Expression::Kind::test:
+      return evaluate_test(node);
+    case Expression::Kind::compare:
+      return evaluate_compare(node);
+    case Expression::Kind::all_of:
+    case Expression::Kind::any_of:
+    case Expression::Kind::negation:
+    case Expression::Kind::conditional:
+      return evaluate_logic(node);
+    case Expression::Kind::concat:
+      return evaluate_concat(node);
+    case Expression::Kind::attribute:
+    case Expression::Kind::item:
+    case Expression::Kind::unary:
+    case Expression::Kind::binary:
+      return evaluate_operator(node);
+  }
   return Value();
 }
 
@@ -146,6 +146,7 @@ Result<Value> Runtime::evaluate_slice(const Expression& node) {
   if (object.is_list()) {
     const std::vector<Value>& items = object.items();
     const auto indices = slice_indices(slice_range(bounds[0], bounds[1], step, static_cast<int64_t>(items.size())));
+    RIDGE_TRY(charge_bytes(indices.size() * sizeof(size_t)));
     std::vector<Value> chosen;
     chosen.reserve(indices.size());
     for (const size_t i : indices) chosen.push_back(items[i]);
@@ -156,14 +157,16 @@ Result<Value> Runtime::evaluate_slice(const Expression& node) {
     return Value::undefined();
   }
   const std::string& whole = object.string();
-  RIDGE_TRY(charge_bytes(whole.size()));
-  const std::vector<size_t> offsets = text::offsets(whole);
-  const Range range = slice_range(bounds[0], bounds[1], step, static_cast<int64_t>(offsets.size()) - 1);
+  RIDGE_TRY(charge_scan(whole.size()));
+  const Range range = slice_range(bounds[0], bounds[1], step, static_cast<int64_t>(text::length(whole)));
   if (step == 1) {
     if (range.start >= range.stop) return text({});
-    const size_t begin = offsets[static_cast<size_t>(range.start)];
-    return text(whole.substr(begin, offsets[static_cast<size_t>(range.stop)] - begin));
+    const size_t begin = text::offset(whole, static_cast<size_t>(range.start));
+    const auto size = static_cast<size_t>(range.stop - range.start);
+    return text(whole.substr(begin, text::offset(std::string_view(whole).substr(begin), size)));
   }
+  RIDGE_TRY(charge_bytes(2 * sizeof(size_t) * whole.size()));  // for the offsets and the indices
+  const std::vector<size_t> offsets = text::offsets(whole);
   std::string chosen;
   for (const size_t i : slice_indices(range)) chosen.append(whole, offsets[i], offsets[i + 1] - offsets[i]);
   return text(std::move(chosen));
@@ -240,24 +243,28 @@ Result<Value> Runtime::invoke(const Native& native, const Value& self, const Arg
     if (required && !given) return fail(fmt::format("'{}' needs the argument '{}'", native.name, name));
   }
   if (arguments.positional.size() > count) {
-    return fail(fmt::format("'{}' takes at most {} arguments, not {}", native.name, count, arguments.positional.size()));
+    return fail(
+        fmt::format("'{}' takes at most {} arguments, not {}", native.name, count, arguments.positional.size()));
   }
   if (named_used < arguments.named.size()) {
     return fail(fmt::format("'{}' gets an argument of a name it does not know; it has: {}", native.name,
                             native.parameters.empty() ? "none" : native.parameters));
   }
-  return native.function({.runtime = *this, .self = self, .arguments = std::span(bound).first(count), .raw = arguments});
+  return native.function(
+      {.runtime = *this, .self = self, .arguments = std::span(bound).first(count), .raw = arguments});
 }
 
 Result<Value> Runtime::filter(std::string_view name, const Value& subject, const Arguments& arguments) {
   const Native* native = find_filter(name);
-  if (native == nullptr) return fail(fmt::format("the filter '{}' is not known here (docs/chat-templates.md lists them)", name));
+  if (native == nullptr)
+    return fail(fmt::format("the filter '{}' is not known here (docs/chat-templates.md lists them)", name));
   return invoke(*native, subject, arguments);
 }
 
 Result<bool> Runtime::test(std::string_view name, const Value& subject, const Arguments& arguments) {
   const Native* native = find_test(name);
-  if (native == nullptr) return fail(fmt::format("the test '{}' is not known here (docs/chat-templates.md lists them)", name));
+  if (native == nullptr)
+    return fail(fmt::format("the test '{}' is not known here (docs/chat-templates.md lists them)", name));
   return RIDGE_TRY(invoke(*native, subject, arguments)).truthy();
 }
 
@@ -372,11 +379,10 @@ Result<Value> Runtime::item(const Value& object, const Value& key) {
   }
   if (object.is_string() && is_index) {
     const std::string& whole = object.string();
-    RIDGE_TRY(charge_steps(whole.size() / 64));
+    RIDGE_TRY(charge_scan(whole.size()));
     const auto at = position(key.as_integer(), text::length(whole));
     if (!at) return Value::undefined();
-    size_t begin = 0;
-    for (size_t i = 0; i < *at; ++i) text::next(whole, begin);
+    const size_t begin = text::offset(whole, *at);
     size_t end = begin;
     text::next(whole, end);
     return text(whole.substr(begin, end - begin));
@@ -402,7 +408,8 @@ Result<Value> Runtime::loop_attribute(const Value& value, std::string_view name)
   if (name == "depth") return Value::integer(1);  // only recursive loops go deeper
   if (name == "depth0") return Value::integer(0);
   if (name == "previtem") return alive && index > 0 ? loop.items[loop.index - 1] : Value::undefined("previtem");
-  if (name == "nextitem") return alive && index + 1 < length ? loop.items[loop.index + 1] : Value::undefined("nextitem");
+  if (name == "nextitem")
+    return alive && index + 1 < length ? loop.items[loop.index + 1] : Value::undefined("nextitem");
   if (const Native* method = find_method(Kind::loop, name)) return Value::native(method, value);
   return Value::undefined(name);
 }

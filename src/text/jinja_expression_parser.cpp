@@ -11,10 +11,8 @@ namespace {
 
 using Row = std::pair<std::string_view, Operator>;
 constexpr std::array<Row, 2> kSums = {{{"+", Operator::add}, {"-", Operator::subtract}}};
-constexpr std::array<Row, 4> kProducts = {{{"*", Operator::multiply},
-                                           {"/", Operator::divide},
-                                           {"//", Operator::floor_divide},
-                                           {"%", Operator::modulo}}};
+constexpr std::array<Row, 4> kProducts = {
+    {{"*", Operator::multiply}, {"/", Operator::divide}, {"//", Operator::floor_divide}, {"%", Operator::modulo}}};
 constexpr std::array<Row, 1> kPowers = {{{"**", Operator::power}}};
 constexpr std::array<Row, 6> kComparisons = {{{"==", Operator::equal},
                                               {"!=", Operator::not_equal},
@@ -148,7 +146,9 @@ Result<ExpressionPointer> ExpressionParser::parse_compare() {
   return finish(std::move(node));
 }
 
-Result<ExpressionPointer> ExpressionParser::parse_sum() { return parse_binary(&ExpressionParser::parse_concat, kSums); }
+Result<ExpressionPointer> ExpressionParser::parse_sum() {
+  return parse_binary(&ExpressionParser::parse_concat, kSums);
+}
 
 Result<ExpressionPointer> ExpressionParser::parse_concat() {
   return parse_chain(Expression::Kind::concat, &ExpressionParser::parse_product, &ExpressionParser::skip_tilde);

@@ -14,30 +14,46 @@ namespace ridge::jinja {
 namespace {
 
 // The filtered value as text, as Jinja's filters see it.
-Result<std::string> subject(const Call& call) { return to_text(call.runtime, call.self); }
+Result<std::string> subject(const Call& call) {
+  return to_text(call.runtime, call.self);
+}
 
-Result<Value> upper(const Call& call) { return call.runtime.text(text::upper(RIDGE_TRY(subject(call)))); }
-Result<Value> lower(const Call& call) { return call.runtime.text(text::lower(RIDGE_TRY(subject(call)))); }
-Result<Value> title(const Call& call) { return call.runtime.text(text::title_words(RIDGE_TRY(subject(call)))); }
-Result<Value> capitalize(const Call& call) { return call.runtime.text(text::capitalize(RIDGE_TRY(subject(call)))); }
-Result<Value> string(const Call& call) { return call.runtime.text(RIDGE_TRY(subject(call))); }
+Result<Value> upper(const Call& call) {
+  return call.runtime.text(text::upper(RIDGE_TRY(subject(call))));
+}
+Result<Value> lower(const Call& call) {
+  return call.runtime.text(text::lower(RIDGE_TRY(subject(call))));
+}
+Result<Value> title(const Call& call) {
+  return call.runtime.text(text::title_words(RIDGE_TRY(subject(call))));
+}
+Result<Value> capitalize(const Call& call) {
+  return call.runtime.text(text::capitalize(RIDGE_TRY(subject(call))));
+}
+Result<Value> string(const Call& call) {
+  return call.runtime.text(RIDGE_TRY(subject(call)));
+}
 
 Result<Value> escape(const Call& call) {
   return call.runtime.text(text::html(RIDGE_TRY(subject(call)), call.runtime.bytes_left()));
 }
 
 // Output is never escaped here, so `safe` has nothing to mark.
-Result<Value> safe(const Call& call) { return call.self; }
+Result<Value> safe(const Call& call) {
+  return call.self;
+}
 
 Result<Value> trim(const Call& call) {
   const std::string whole = RIDGE_TRY(subject(call));
   std::optional<std::string_view> characters;
   if (call.has(0) && !call.arguments[0].is_none()) characters = RIDGE_TRY(call.string(0, {}));
-  RIDGE_TRY(call.runtime.charge_steps(whole.size() / 1024 * (characters ? characters->size() : 1)));
+  RIDGE_TRY(call.runtime.charge_scan(whole.size() * (characters ? characters->size() : 1)));
   return call.runtime.text(std::string(text::strip(whole, characters, {.left = true, .right = true})));
 }
 
-Result<Value> replace(const Call& call) { return replace_text(call.runtime, RIDGE_TRY(subject(call)), call); }
+Result<Value> replace(const Call& call) {
+  return replace_text(call.runtime, RIDGE_TRY(subject(call)), call);
+}
 
 Result<Value> standard(const Call& call) {
   const bool also_false = call.flag(1, false);
@@ -85,7 +101,8 @@ Result<Value> indent(const Call& call) {
 
 Result<Value> format(const Call& call) {
   const std::string pattern = RIDGE_TRY(subject(call));
-  if (!call.raw.named.empty()) return call.runtime.fail("'format' with names is not supported; give the values in order");
+  if (!call.raw.named.empty())
+    return call.runtime.fail("'format' with names is not supported; give the values in order");
   return format_percent(call.runtime, pattern, RIDGE_TRY(call.runtime.list(call.raw.positional, ListKind::tuple)));
 }
 
@@ -182,7 +199,8 @@ Result<Value> to_real(const Call& call) {
 
 Result<Value> absolute(const Call& call) {
   if (call.self.is_real()) return Value::real(std::fabs(call.self.as_real()));
-  if (!call.self.is_number()) return call.runtime.fail(fmt::format("'abs' needs a number, not {}", call.self.type_name()));
+  if (!call.self.is_number())
+    return call.runtime.fail(fmt::format("'abs' needs a number, not {}", call.self.type_name()));
   return call.self.as_integer() < 0 ? apply(call.runtime, Operator::negate, call.self)
                                     : Result<Value>(Value::integer(call.self.as_integer()));
 }
@@ -190,7 +208,8 @@ Result<Value> absolute(const Call& call) {
 Result<Value> round(const Call& call) {
   const int64_t precision = RIDGE_TRY(call.integer(0, 0));
   const std::string_view method = RIDGE_TRY(call.string(1, "common"));
-  if (!call.self.is_number()) return call.runtime.fail(fmt::format("'round' needs a number, not {}", call.self.type_name()));
+  if (!call.self.is_number())
+    return call.runtime.fail(fmt::format("'round' needs a number, not {}", call.self.type_name()));
   if (precision < -300 || precision > 300) return call.runtime.fail("'precision' must lie in [-300, 300]");
   const double number = call.self.as_real();
   const double scale = std::pow(10.0, static_cast<double>(precision));
@@ -227,7 +246,9 @@ constexpr std::array<Native, 21> kFilters = {{{"abs", "", absolute},
 
 }  // namespace
 
-std::span<const Native> scalar_filters() { return kFilters; }
+std::span<const Native> scalar_filters() {
+  return kFilters;
+}
 
 const Native* find_row(std::span<const Native> rows, std::string_view name) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Native& row) { return row.name == name; });

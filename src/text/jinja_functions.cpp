@@ -36,7 +36,8 @@ Result<Value> range(const Call& call) {
   std::vector<Value> items;
   items.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
-    items.push_back(Value::integer(static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step))));
+    items.push_back(
+        Value::integer(static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step))));
   }
   RIDGE_TRY(call.runtime.charge_steps(count));
   return call.runtime.list(std::move(items));
@@ -64,12 +65,16 @@ Result<Entries> entries_from(const Call& call) {
   return entries;
 }
 
-Result<Value> dict(const Call& call) { return call.runtime.dict(RIDGE_TRY(entries_from(call))); }
-Result<Value> name_space(const Call& call) { return call.runtime.name_space(RIDGE_TRY(entries_from(call))); }
+Result<Value> dict(const Call& call) {
+  return call.runtime.dict(RIDGE_TRY(entries_from(call)));
+}
+Result<Value> name_space(const Call& call) {
+  return call.runtime.name_space(RIDGE_TRY(entries_from(call)));
+}
 
 Result<Value> raise_exception(const Call& call) {
-  return call.runtime.fail(fmt::format("the template refuses this conversation: {}",
-                                       RIDGE_TRY(to_text(call.runtime, call.arguments[0]))));
+  return call.runtime.fail(
+      fmt::format("the template refuses this conversation: {}", RIDGE_TRY(to_text(call.runtime, call.arguments[0]))));
 }
 
 std::tm local_time() {
@@ -104,6 +109,8 @@ constexpr std::array<Native, 5> kFunctions = {{{"dict", "*", dict},
 
 }  // namespace
 
-const Native* find_function(std::string_view name) { return find_row(kFunctions, name); }
+const Native* find_function(std::string_view name) {
+  return find_row(kFunctions, name);
+}
 
 }  // namespace ridge::jinja

@@ -16,11 +16,17 @@ constexpr std::array<std::string_view, 26> kOperators = {"**", "//", "==", "!=",
                                                          "/",  "%",  "~",  ">",  "<",  "=",  "(", ")", "[",
                                                          "]",  "{",  "}",  ".",  ":",  "|",  ",", ";"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr size_t kMaxName = 256;  // comparing names costs one step, however long they are
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
-bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
+bool is_name_part(char c) {
+  return is_name_start(c) || is_digit(c);
+}
 
 int hex_value(char c) {
   if (is_digit(c)) return c - '0';
@@ -40,7 +46,9 @@ class Lexer {
   }
 
  private:
-  bool at(std::string_view what, size_t offset = 0) const { return source_.substr(position_ + offset).starts_with(what); }
+  bool at(std::string_view what, size_t offset = 0) const {
+    return source_.substr(position_ + offset).starts_with(what);
+  }
   Error fail(size_t where, std::string_view message) const {
     return error_at(source_, static_cast<uint32_t>(where), message);
   }
@@ -92,7 +100,8 @@ class Lexer {
     } else if (sign != '+' && tag != '{') {
       const size_t line = data.rfind('\n') + 1;  // npos + 1 is 0
       const bool begins_line = line > 0 || line_starting_;
-      if (begins_line && text::strip(data.substr(line), std::nullopt, {.left = true}).empty()) data = data.substr(0, line);
+      if (begins_line && text::strip(data.substr(line), std::nullopt, {.left = true}).empty())
+        data = data.substr(0, line);
     }
     if (!data.empty()) push(Token::Kind::data, std::string(data));
   }
@@ -178,6 +187,7 @@ class Lexer {
         Token& token = push(Token::Kind::name);
         while (position_ < source_.size() && is_name_part(source_[position_])) ++position_;
         token.text = source_.substr(begin, position_ - begin);
+        if (token.text.size() > kMaxName) return fail(begin, fmt::format("a name of more than {} bytes", kMaxName));
       } else if (c == '"' || c == '\'') {
         RIDGE_TRY(string());
       } else {
@@ -191,7 +201,8 @@ class Lexer {
     if (found == kOperators.end()) {
       size_t after = position_;
       text::next(source_, after);
-      return fail(position_, fmt::format("unexpected character {}", text::repr(source_.substr(position_, after - position_))));
+      return fail(position_,
+                  fmt::format("unexpected character {}", text::repr(source_.substr(position_, after - position_))));
     }
     const char c = found->front();
     if (c == '(') brackets += ')';
@@ -199,7 +210,8 @@ class Lexer {
     if (c == '{') brackets += '}';
     if (c == ')' || c == ']' || c == '}') {
       if (brackets.empty()) return fail(position_, fmt::format("unexpected '{}': no bracket is open", c));
-      if (brackets.back() != c) return fail(position_, fmt::format("unexpected '{}', expected '{}'", c, brackets.back()));
+      if (brackets.back() != c)
+        return fail(position_, fmt::format("unexpected '{}', expected '{}'", c, brackets.back()));
       brackets.pop_back();
     }
     push(Token::Kind::op, std::string(*found));
@@ -226,7 +238,8 @@ class Lexer {
     const int base = source_[begin] != '0' ? 10 : letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
     if (base != 10) return prefixed_number(base);
     // "1.items" is not a fraction, and the digit of "a.0.5" is an index.
-    const bool after_dot = !tokens_.empty() && tokens_.back().is(Token::Kind::op, ".") && tokens_.back().at + 1 == begin;
+    const bool after_dot =
+        !tokens_.empty() && tokens_.back().is(Token::Kind::op, ".") && tokens_.back().at + 1 == begin;
     std::string digits_read = digits();
     bool is_real = false;
     const auto digit_at = [&](size_t offset) {
@@ -309,7 +322,8 @@ class Lexer {
     if (hex_digits > 0) return unicode_escape(out, hex_digits);
     if (c >= '0' && c <= '7') {
       char32_t code = 0;
-      for (int i = 0; i < 3 && position_ < source_.size() && source_[position_] >= '0' && source_[position_] <= '7'; ++i) {
+      for (int i = 0; i < 3 && position_ < source_.size() && source_[position_] >= '0' && source_[position_] <= '7';
+           ++i) {
         code = code * 8 + static_cast<char32_t>(source_[position_++] - '0');
       }
       text::append(out, code);
@@ -359,7 +373,9 @@ std::string normalize_newlines(std::string_view source) {
   return out;
 }
 
-Result<std::vector<Token>> tokenize(std::string_view source) { return Lexer(source).run(); }
+Result<std::vector<Token>> tokenize(std::string_view source) {
+  return Lexer(source).run();
+}
 
 Error error_at(std::string_view source, uint32_t at, std::string_view message) {
   const std::string_view before = source.substr(0, at);

@@ -1,5 +1,5 @@
-// Template source to tokens: text, tags, and what stands inside tags. White space control happens here: `-` and `+` next
-// to a tag, and as chat templates expect it, trim_blocks and lstrip_blocks on, keep_trailing_newline off.
+// Template source to tokens: text, tags, and what stands inside tags. White space control happens here: `-` and `+`
+// next to a tag, and as chat templates expect it, trim_blocks and lstrip_blocks on, keep_trailing_newline off.
 //
 // Not for: what tokens mean (jinja_parser.h).
 //
@@ -25,10 +25,10 @@ struct Token {
     block_begin,     // {%
     block_end,       // %}
     name,
-    string,          // escapes resolved
+    string,  // escapes resolved
     integer,
     real,
-    op,              // in `text`
+    op,  // in `text`
     end,
   };
   Kind kind = Kind::end;

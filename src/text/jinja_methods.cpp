@@ -11,26 +11,46 @@
 namespace ridge::jinja {
 namespace {
 
-const std::string& self(const Call& call) { return call.self.string(); }
+const std::string& self(const Call& call) {
+  return call.self.string();
+}
 
 // --- Strings -------------------------------------------------------------------------------------------------------
 
 Result<Value> stripped(const Call& call, text::Sides sides) {
   std::optional<std::string_view> characters;
   if (call.has(0) && !call.arguments[0].is_none()) characters = RIDGE_TRY(call.string(0, {}));
-  RIDGE_TRY(call.runtime.charge_steps(self(call).size() / 1024 * (characters ? characters->size() : 1)));
+  RIDGE_TRY(call.runtime.charge_scan(self(call).size() * (characters ? characters->size() : 1)));
   return call.runtime.text(std::string(text::strip(self(call), characters, sides)));
 }
-Result<Value> strip(const Call& call) { return stripped(call, {.left = true, .right = true}); }
-Result<Value> lstrip(const Call& call) { return stripped(call, {.left = true}); }
-Result<Value> rstrip(const Call& call) { return stripped(call, {.right = true}); }
+Result<Value> strip(const Call& call) {
+  return stripped(call, {.left = true, .right = true});
+}
+Result<Value> lstrip(const Call& call) {
+  return stripped(call, {.left = true});
+}
+Result<Value> rstrip(const Call& call) {
+  return stripped(call, {.right = true});
+}
 
-Result<Value> upper(const Call& call) { return call.runtime.text(text::upper(self(call))); }
-Result<Value> lower(const Call& call) { return call.runtime.text(text::lower(self(call))); }
-Result<Value> title(const Call& call) { return call.runtime.text(text::title(self(call))); }
-Result<Value> capitalize(const Call& call) { return call.runtime.text(text::capitalize(self(call))); }
-Result<Value> replace(const Call& call) { return replace_text(call.runtime, self(call), call); }
-Result<Value> format(const Call& call) { return format_braces(call.runtime, self(call), call.raw); }
+Result<Value> upper(const Call& call) {
+  return call.runtime.text(text::upper(self(call)));
+}
+Result<Value> lower(const Call& call) {
+  return call.runtime.text(text::lower(self(call)));
+}
+Result<Value> title(const Call& call) {
+  return call.runtime.text(text::title(self(call)));
+}
+Result<Value> capitalize(const Call& call) {
+  return call.runtime.text(text::capitalize(self(call)));
+}
+Result<Value> replace(const Call& call) {
+  return replace_text(call.runtime, self(call), call);
+}
+Result<Value> format(const Call& call) {
+  return format_braces(call.runtime, self(call), call.raw);
+}
 
 Result<Value> texts(Runtime& runtime, const std::vector<std::string_view>& pieces) {
   std::vector<Value> items;
@@ -39,62 +59,81 @@ Result<Value> texts(Runtime& runtime, const std::vector<std::string_view>& piece
   return runtime.list(std::move(items));
 }
 
-// split() and rsplit() without a separator: words between white space.
-Result<std::vector<std::string_view>> words(const Call& call, uint64_t most, bool from_right) {
-  const text::Sides near = from_right ? text::Sides{.right = true} : text::Sides{.left = true};
-  std::string_view rest = text::strip(self(call), std::nullopt, near);
-  std::vector<std::string_view> pieces;
-  while (!rest.empty() && pieces.size() < most) {
-    RIDGE_TRY(call.runtime.charge_bytes(sizeof(Value)));
-    size_t begin = 0, end = 0;  // of the white space behind (or before) the word
-    if (from_right) {
-      end = rest.size();
-      for (size_t at = 0; at < rest.size();) {
-        const size_t here = at;
-        if (text::is_space(text::next(rest, at))) begin = at, end = here;
-      }
-      pieces.push_back(end == rest.size() ? rest : rest.substr(begin));
-      rest = end == rest.size() ? std::string_view() : rest.substr(0, end);
-    } else {
-      for (size_t at = 0; at < rest.size(); end = at) {
-        if (text::is_space(text::next(rest, at))) break;
-      }
-      pieces.push_back(rest.substr(0, end));
-      rest = rest.substr(end);
+struct Span {
+  size_t begin, end;
+};
+
+// The words between white space.
+Result<std::vector<Span>> words(Runtime& runtime, std::string_view whole) {
+  std::vector<Span> spans;
+  bool in_word = false;
+  for (size_t at = 0; at < whole.size();) {
+    const size_t here = at;
+    const bool space = text::is_space(text::next(whole, at));
+    if (!space && !in_word) {
+      RIDGE_TRY(runtime.charge_bytes(sizeof(Value)));
+      spans.push_back({here, whole.size()});
+    } else if (space && in_word) {
+      spans.back().end = here;
     }
-    rest = text::strip(rest, std::nullopt, near);
+    in_word = !space;
   }
-  if (!rest.empty()) pieces.push_back(rest);  // what the limit left, with the white space at its far end
+  return spans;
+}
+
+// split() and rsplit() without a separator: at most `most` words, and the rest with the white space at its far end.
+Result<std::vector<std::string_view>> split_at_space(const Call& call, uint64_t most, bool from_right) {
+  const std::string_view whole = self(call);
+  RIDGE_TRY(call.runtime.charge_scan(whole.size()));
+  std::vector<Span> spans = RIDGE_TRY(words(call.runtime, whole));
+  if (spans.size() > most) {
+    const auto limit = static_cast<std::ptrdiff_t>(most);
+    if (from_right) {
+      spans.erase(spans.begin(), spans.end() - limit - 1);
+      spans.front().begin = 0;
+    } else {
+      spans.erase(spans.begin() + limit + 1, spans.end());
+      spans.back().end = whole.size();
+    }
+  }
+  std::vector<std::string_view> pieces;
+  for (const Span& span : spans) pieces.push_back(whole.substr(span.begin, span.end - span.begin));
+  return pieces;
+}
+
+Result<std::vector<std::string_view>> split_at(const Call& call, uint64_t most, bool from_right) {
+  const std::string_view separator = RIDGE_TRY(call.string(0, {}));
+  if (separator.empty()) return call.runtime.fail("the separator of 'split' cannot be empty");
+  std::string_view rest = self(call);
+  std::vector<std::string_view> pieces;
+  while (pieces.size() < most) {
+    const size_t at = from_right ? RIDGE_TRY(rfind_text(call.runtime, rest, separator))
+                                 : RIDGE_TRY(find_text(call.runtime, rest, separator));
+    if (at == std::string_view::npos) break;
+    RIDGE_TRY(call.runtime.charge_bytes(sizeof(Value)));
+    const std::string_view before = rest.substr(0, at);
+    const std::string_view after = rest.substr(at + separator.size());
+    pieces.push_back(from_right ? after : before);
+    rest = from_right ? before : after;
+  }
+  pieces.push_back(rest);
+  if (from_right) std::reverse(pieces.begin(), pieces.end());
   return pieces;
 }
 
 Result<Value> split_from(const Call& call, bool from_right) {
   const int64_t limit = RIDGE_TRY(call.integer(1, -1));
   const uint64_t most = limit < 0 ? UINT64_MAX : static_cast<uint64_t>(limit);
-  std::vector<std::string_view> pieces;
-  if (!call.has(0) || call.arguments[0].is_none()) {
-    // Going from the right reads the rest again for each word: charge for it.
-    if (from_right) RIDGE_TRY(call.runtime.charge_steps(self(call).size() / 1024 * std::min(most, self(call).size())));
-    pieces = RIDGE_TRY(words(call, most, from_right));
-  } else {
-    const std::string_view separator = RIDGE_TRY(call.string(0, {}));
-    if (separator.empty()) return call.runtime.fail("the separator of 'split' cannot be empty");
-    std::string_view rest = self(call);
-    while (pieces.size() < most) {
-      if (from_right) RIDGE_TRY(call.runtime.charge_steps(rest.size() / 1024 * separator.size()));
-      const size_t at = from_right ? rest.rfind(separator) : RIDGE_TRY(find_text(call.runtime, rest, separator));
-      if (at == std::string_view::npos) break;
-      RIDGE_TRY(call.runtime.charge_bytes(sizeof(Value)));
-      pieces.push_back(from_right ? rest.substr(at + separator.size()) : rest.substr(0, at));
-      rest = from_right ? rest.substr(0, at) : rest.substr(at + separator.size());
-    }
-    pieces.push_back(rest);
-  }
-  if (from_right) std::reverse(pieces.begin(), pieces.end());
-  return texts(call.runtime, pieces);
+  const bool at_space = !call.has(0) || call.arguments[0].is_none();
+  return texts(call.runtime, at_space ? RIDGE_TRY(split_at_space(call, most, from_right))
+                                      : RIDGE_TRY(split_at(call, most, from_right)));
 }
-Result<Value> split(const Call& call) { return split_from(call, false); }
-Result<Value> rsplit(const Call& call) { return split_from(call, true); }
+Result<Value> split(const Call& call) {
+  return split_from(call, false);
+}
+Result<Value> rsplit(const Call& call) {
+  return split_from(call, true);
+}
 Result<Value> splitlines(const Call& call) {
   RIDGE_TRY(call.runtime.charge_bytes(self(call).size()));
   return texts(call.runtime, split_lines(self(call)));
@@ -118,21 +157,29 @@ Result<Value> has_affix(const Call& call, bool at_start) {
   const Value& affix = call.arguments[0];
   const std::vector<Value> candidates = affix.is_tuple() ? affix.items() : std::vector<Value>{affix};
   for (const Value& candidate : candidates) {
-    if (!candidate.is_string()) return call.runtime.fail(fmt::format("a string is needed, not {}", candidate.type_name()));
+    if (!candidate.is_string())
+      return call.runtime.fail(fmt::format("a string is needed, not {}", candidate.type_name()));
     const std::string& part = candidate.string();
+    RIDGE_TRY(call.runtime.charge_scan(std::min(part.size(), self(call).size())));
     if (at_start ? self(call).starts_with(part) : self(call).ends_with(part)) return Value::boolean(true);
   }
   return Value::boolean(false);
 }
-Result<Value> startswith(const Call& call) { return has_affix(call, true); }
-Result<Value> endswith(const Call& call) { return has_affix(call, false); }
+Result<Value> startswith(const Call& call) {
+  return has_affix(call, true);
+}
+Result<Value> endswith(const Call& call) {
+  return has_affix(call, false);
+}
 
 Result<Value> removeprefix(const Call& call) {
   const std::string_view affix = RIDGE_TRY(call.string(0, {}));
+  RIDGE_TRY(call.runtime.charge_scan(std::min(affix.size(), self(call).size())));
   return call.runtime.text(self(call).starts_with(affix) ? self(call).substr(affix.size()) : self(call));
 }
 Result<Value> removesuffix(const Call& call) {
   const std::string_view affix = RIDGE_TRY(call.string(0, {}));
+  RIDGE_TRY(call.runtime.charge_scan(std::min(affix.size(), self(call).size())));
   return call.runtime.text(self(call).ends_with(affix) ? self(call).substr(0, self(call).size() - affix.size())
                                                        : self(call));
 }
@@ -154,18 +201,20 @@ Result<Value> find(const Call& call) {
   const std::string_view part = RIDGE_TRY(call.string(0, {}));
   const size_t at = RIDGE_TRY(find_text(call.runtime, self(call), part));
   if (at == std::string_view::npos) return Value::integer(-1);
+  RIDGE_TRY(call.runtime.charge_scan(at));
   return Value::integer(static_cast<int64_t>(text::length(std::string_view(self(call)).substr(0, at))));
 }
 Result<Value> rfind(const Call& call) {
   const std::string_view part = RIDGE_TRY(call.string(0, {}));
-  RIDGE_TRY(call.runtime.charge_steps(self(call).size() / 1024 * part.size()));
-  const size_t at = self(call).rfind(part);
+  const size_t at = RIDGE_TRY(rfind_text(call.runtime, self(call), part));
   if (at == std::string_view::npos) return Value::integer(-1);
+  RIDGE_TRY(call.runtime.charge_scan(at));
   return Value::integer(static_cast<int64_t>(text::length(std::string_view(self(call)).substr(0, at))));
 }
 
 Result<Value> count(const Call& call) {
   const std::string_view part = RIDGE_TRY(call.string(0, {}));
+  RIDGE_TRY(call.runtime.charge_scan(self(call).size()));
   if (part.empty()) return Value::integer(static_cast<int64_t>(text::length(self(call))) + 1);
   int64_t total = 0;
   for (size_t at = 0;; at += part.size(), ++total) {
@@ -177,14 +226,21 @@ Result<Value> count(const Call& call) {
 template <class Predicate>
 Result<Value> all_of(const Call& call, Predicate holds) {
   const std::string& whole = self(call);
+  RIDGE_TRY(call.runtime.charge_scan(whole.size()));
   for (size_t at = 0; at < whole.size();) {
     if (!holds(text::next(whole, at))) return Value::boolean(false);
   }
   return Value::boolean(!whole.empty());
 }
-Result<Value> isdigit(const Call& call) { return all_of(call, text::is_digit); }
-Result<Value> isalpha(const Call& call) { return all_of(call, text::is_alphabetic); }
-Result<Value> isspace(const Call& call) { return all_of(call, text::is_space); }
+Result<Value> isdigit(const Call& call) {
+  return all_of(call, text::is_digit);
+}
+Result<Value> isalpha(const Call& call) {
+  return all_of(call, text::is_alphabetic);
+}
+Result<Value> isspace(const Call& call) {
+  return all_of(call, text::is_space);
+}
 Result<Value> isalnum(const Call& call) {
   return all_of(call, [](char32_t c) { return text::is_digit(c) || text::is_alphabetic(c); });
 }
@@ -220,7 +276,9 @@ constexpr std::array<Native, 25> kStringMethods = {{{"capitalize", "", capitaliz
 Result<Value> items(const Call& call) {
   return call.runtime.list(RIDGE_TRY(dict_items(call.runtime, call.self.entries())));
 }
-Result<Value> keys(const Call& call) { return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self))); }
+Result<Value> keys(const Call& call) {
+  return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self)));
+}
 Result<Value> values(const Call& call) {
   std::vector<Value> result;
   for (const auto& entry : call.self.entries()) result.push_back(entry.second);
@@ -231,7 +289,9 @@ Result<Value> get(const Call& call) {
   if (found != nullptr) return *found;
   return call.has(1) ? call.arguments[1] : Value::none();
 }
-Result<Value> copy(const Call& call) { return call.self; }
+Result<Value> copy(const Call& call) {
+  return call.self;
+}
 
 Result<Value> count_items(const Call& call) {
   int64_t total = 0;
@@ -247,8 +307,8 @@ Result<Value> index_of(const Call& call) {
 }
 
 Result<Value> changes(const Call& call) {
-  return call.runtime.fail(fmt::format("a template cannot change {}; build a new one with + or use a namespace",
-                                       call.self.type_name()));
+  return call.runtime.fail(
+      fmt::format("a template cannot change {}; build a new one with + or use a namespace", call.self.type_name()));
 }
 
 constexpr std::array<Native, 9> kDictMethods = {{{"clear", "*", changes},

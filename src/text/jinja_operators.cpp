@@ -42,11 +42,17 @@ Error cannot(const Runtime& runtime, Operator op, const Value& left, const Value
   return runtime.fail(fmt::format("'{}' does not work on {} and {}", symbol(op), left.type_name(), right.type_name()));
 }
 
-Error overflow(const Runtime& runtime) { return runtime.fail("the result does not fit into a 64-bit integer"); }
+Error overflow(const Runtime& runtime) {
+  return runtime.fail("the result does not fit into a 64-bit integer");
+}
 
-bool is_whole(const Value& value) { return value.is_integer() || value.is_boolean(); }
+bool is_whole(const Value& value) {
+  return value.is_integer() || value.is_boolean();
+}
 
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
+int64_t floor_divide(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
+}
 
 double modulo(double a, double b) {
   const double rest = std::fmod(a, b);
@@ -238,7 +244,7 @@ Result<bool> equals(Runtime& runtime, const Value& left, const Value& right) {
     case Kind::none:
       return true;
     case Kind::string:
-      RIDGE_TRY(runtime.charge_steps(std::min(left.string().size(), right.string().size()) / 64));
+      RIDGE_TRY(runtime.charge_scan(std::min(left.string().size(), right.string().size())));
       return left.string() == right.string();
     case Kind::list: {
       const std::vector<Value>& a = left.items();
@@ -274,26 +280,43 @@ Result<std::partial_ordering> order(Runtime& runtime, const Value& left, const V
   if (is_whole(left) && is_whole(right)) return std::partial_ordering(left.as_integer() <=> right.as_integer());
   if (left.is_number() && right.is_number()) return left.as_real() <=> right.as_real();
   if (left.is_string() && right.is_string()) {
-    RIDGE_TRY(runtime.charge_steps(std::min(left.string().size(), right.string().size()) / 64));
+    RIDGE_TRY(runtime.charge_scan(std::min(left.string().size(), right.string().size())));
     return std::partial_ordering(left.string().compare(right.string()) <=> 0);  // UTF-8 sorts as its code points do
   }
-  if (left.is_list() && right.is_list() && left.is_tuple() == right.is_tuple()) return order_lists(runtime, left, right);
+  if (left.is_list() && right.is_list() && left.is_tuple() == right.is_tuple())
+    return order_lists(runtime, left, right);
   for (const Value* value : {&left, &right}) {
     if (value->is_undefined()) return runtime.fail(fmt::format("{}; it has no order", describe_undefined(*value)));
   }
   return runtime.fail(fmt::format("{} and {} have no order", left.type_name(), right.type_name()));
 }
 
-Result<size_t> find_text(Runtime& runtime, std::string_view text, std::string_view needle, size_t start) {
-  // The search may compare the whole needle at every byte. Short needles pay for the bytes passed, long ones beforehand
-  // for all that are left, since one such search could already take hours.
+// A search may compare the whole needle at every byte. Short needles pay for the bytes passed, long ones beforehand for
+// all that are left, since one such search could already take hours.
+template <class Search>
+static Result<size_t> search(Runtime& runtime, std::string_view text, std::string_view needle, Search find_in) {
   constexpr size_t kShort = 64, kBytesPerStep = 1024;
-  const size_t left = text.size() - std::min(start, text.size());
-  if (needle.size() > kShort) RIDGE_TRY(runtime.charge_steps(left / kBytesPerStep * std::min(needle.size(), left)));
-  const size_t found = text.find(needle, start);
-  const size_t passed = found == std::string_view::npos ? left : found - start;
+  if (needle.size() > kShort) {
+    RIDGE_TRY(runtime.charge_steps(text.size() / kBytesPerStep * std::min(needle.size(), text.size())));
+  }
+  const auto [found, passed] = find_in(text, needle);
   RIDGE_TRY(runtime.charge_steps(1 + passed / kBytesPerStep * std::min(needle.size(), kShort)));
   return found;
+}
+
+Result<size_t> find_text(Runtime& runtime, std::string_view text, std::string_view needle, size_t start) {
+  const std::string_view rest = text.substr(std::min(start, text.size()));
+  return search(runtime, rest, needle, [&](std::string_view within, std::string_view what) {
+    const size_t at = within.find(what);
+    return at == std::string_view::npos ? std::pair(at, within.size()) : std::pair(at + start, at);
+  });
+}
+
+Result<size_t> rfind_text(Runtime& runtime, std::string_view text, std::string_view needle) {
+  return search(runtime, text, needle, [](std::string_view within, std::string_view what) {
+    const size_t at = within.rfind(what);
+    return std::pair(at, within.size() - (at == std::string_view::npos ? 0 : at));
+  });
 }
 
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& item) {

@@ -41,6 +41,7 @@ Result<const Value*> find(Runtime& runtime, const Entries& entries, const Value&
 Result<void> insert(Runtime& runtime, Entries& entries, const Value& key, Value value);
 // `needle` in `text` from `start`, charged for the worst case.
 Result<size_t> find_text(Runtime& runtime, std::string_view text, std::string_view needle, size_t start = 0);
+Result<size_t> rfind_text(Runtime& runtime, std::string_view text, std::string_view needle);
 
 // "'tools' is undefined", for messages.
 std::string describe_undefined(const Value& value);

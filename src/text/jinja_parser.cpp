@@ -96,7 +96,8 @@ class StatementParser : private ExpressionParser {
     return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return at_name(end); });
   }
 
-  // Statements up to one of the tags `ends`, whose name is then the current token. No ends: up to the end of the source.
+  // Statements up to one of the tags `ends`, whose name is then the current token. No ends: up to the end of the
+  // source.
   Result<Block> parse_body(Ends ends, std::string_view tag, uint32_t opened_at) {
     if (++depth_ > kMaxParseDepth) return fail(fmt::format("more than {} levels of nesting", kMaxParseDepth));
     Block block;
@@ -306,7 +307,8 @@ class StatementParser : private ExpressionParser {
     node->text = "caller";
     if (skip_op("(")) node->parameters = RIDGE_TRY(parse_parameters());
     node->value = RIDGE_TRY(parse_expression());
-    if (node->value->kind != Expression::Kind::call) return fail_at(at, "a call block needs a call, as in {% call m() %}");
+    if (node->value->kind != Expression::Kind::call)
+      return fail_at(at, "a call block needs a call, as in {% call m() %}");
     RIDGE_TRY(expect_block_end("call"));
     RIDGE_TRY(parse_function_body(*node, "call"));
     return node;

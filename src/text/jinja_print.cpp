@@ -131,7 +131,8 @@ Result<int> read_number(Runtime& runtime, std::string_view format, size_t& at) {
   int number = 0;
   while (at < format.size() && format[at] >= '0' && format[at] <= '9') {
     number = number * 10 + (format[at++] - '0');
-    if (number > kMaxWidth) return runtime.fail(fmt::format("a width or precision above {} in a format string", kMaxWidth));
+    if (number > kMaxWidth)
+      return runtime.fail(fmt::format("a width or precision above {} in a format string", kMaxWidth));
   }
   return number;
 }
@@ -160,7 +161,8 @@ Result<PercentSpec> read_spec(Runtime& runtime, std::string_view format, size_t&
 Result<std::string> format_number(Runtime& runtime, char letter, const PercentSpec& spec, const Value& value) {
   if (!value.is_number()) return runtime.fail(fmt::format("%{} needs a number, not {}", letter, value.type_name()));
   const std::string_view sign = spec.plus && value.as_real() >= 0 ? "+" : "";
-  if (letter == 'f' || letter == 'F') return fmt::format("{}{:.{}f}", sign, value.as_real(), spec.precision.value_or(6));
+  if (letter == 'f' || letter == 'F')
+    return fmt::format("{}{:.{}f}", sign, value.as_real(), spec.precision.value_or(6));
   if (letter == 'e') return fmt::format("{}{:.{}e}", sign, value.as_real(), spec.precision.value_or(6));
   if (letter == 'g') return fmt::format("{}{:.{}g}", sign, value.as_real(), spec.precision.value_or(6));
   const double real = value.as_real();
@@ -176,10 +178,7 @@ Result<std::string> format_one(Runtime& runtime, char letter, const PercentSpec&
     Writer out(runtime);
     RIDGE_TRY(letter == 's' ? write_text(runtime, value, out) : write_repr(runtime, value, out));
     std::string whole = out.take();
-    if (spec.precision) {
-      const std::vector<size_t> offsets = text::offsets(whole);
-      whole.resize(offsets[std::min(offsets.size() - 1, static_cast<size_t>(*spec.precision))]);
-    }
+    if (spec.precision) whole.resize(text::offset(whole, static_cast<size_t>(*spec.precision)));
     return whole;
   }
   if (std::string_view("diufFegxX").find(letter) != std::string_view::npos) {
@@ -284,14 +283,16 @@ Result<Value> format_braces(Runtime& runtime, std::string_view format, const Arg
                                                 field.data() + field.size();
     if (field.empty() || numbered) {
       automatic += field.empty() ? 1 : 0;
-      if (index >= arguments.positional.size()) return runtime.fail("the format string asks for more values than there are");
+      if (index >= arguments.positional.size())
+        return runtime.fail("the format string asks for more values than there are");
       RIDGE_TRY(write_text(runtime, arguments.positional[index], out));
       continue;
     }
     const auto named = std::find_if(arguments.named.begin(), arguments.named.end(),
                                     [&](const auto& argument) { return argument.first == field; });
     if (named == arguments.named.end()) {
-      return runtime.fail(fmt::format("the field '{{{}}}' of a format string is no value given and no format known", field));
+      return runtime.fail(
+          fmt::format("the field '{{{}}}' of a format string is no value given and no format known", field));
     }
     RIDGE_TRY(write_text(runtime, named->second, out));
   }

@@ -43,7 +43,9 @@ class Runtime::ScopeGuard {
   std::unique_ptr<Scope> own_;
 };
 
-Error Runtime::fail(std::string_view message) const { return error_at(source_, at_, message); }
+Error Runtime::fail(std::string_view message) const {
+  return error_at(source_, at_, message);
+}
 
 Result<void> Runtime::check_depth() const {
   if (depth_ <= settings_.limits.depth) return {};
@@ -52,7 +54,8 @@ Result<void> Runtime::check_depth() const {
 
 Result<void> Runtime::charge_steps(uint64_t steps) {
   if (steps > settings_.limits.steps - steps_) {
-    return fail(fmt::format("the template takes more than {} steps; it is faulty or made to hang", settings_.limits.steps));
+    return fail(
+        fmt::format("the template takes more than {} steps; it is faulty or made to hang", settings_.limits.steps));
   }
   steps_ += steps;
   return {};
@@ -60,11 +63,17 @@ Result<void> Runtime::charge_steps(uint64_t steps) {
 
 Result<void> Runtime::charge_bytes(uint64_t bytes) {
   if (bytes > bytes_left()) {
-    return fail(fmt::format("the template makes more than {} bytes of text and lists; it is faulty or made to fill the memory",
-                            settings_.limits.bytes));
+    return fail(
+        fmt::format("the template makes more than {} bytes of text and lists; it is faulty or made to fill the memory",
+                    settings_.limits.bytes));
   }
   bytes_ += bytes;
   return {};
+}
+
+Result<void> Runtime::charge_scan(uint64_t bytes) {
+  constexpr uint64_t kBytesPerStep = 64;
+  return charge_steps(bytes / kBytesPerStep);
 }
 
 Result<Value> Runtime::text(std::string characters) {
@@ -339,7 +348,8 @@ Result<void> Runtime::bind_parameters(const Statement& definition, const Argumen
   for (size_t k = 0; k < used.size(); ++k) {
     if (used[k]) continue;
     const auto& [name, value] = arguments.named[k];
-    if (!definition.uses_kwargs) return fail(fmt::format("the macro '{}' has no parameter '{}'", definition.text, name));
+    if (!definition.uses_kwargs)
+      return fail(fmt::format("the macro '{}' has no parameter '{}'", definition.text, name));
     extra.emplace_back(RIDGE_TRY(text(name)), value);
   }
   if (definition.uses_kwargs) RIDGE_TRY(set_name("kwargs", RIDGE_TRY(dict(std::move(extra)))));

@@ -27,11 +27,11 @@
 namespace ridge::jinja {
 
 struct Limits {
-  uint64_t steps = 20'000'000;     // operations and elements visited; about a second
-  uint64_t bytes = 64ull << 20;    // of all text and lists made, output included, whether kept or not
-  int depth = 250;                 // evaluations inside each other: expressions, blocks, macros
-  int64_t range = 100'000;         // elements of a range
-  int nesting = 64;                // lists and dicts inside each other
+  uint64_t steps = 20'000'000;   // operations and elements visited; about a second
+  uint64_t bytes = 64ull << 20;  // of all text and lists made, output included, whether kept or not
+  int depth = 250;               // evaluations inside each other: expressions, blocks, macros
+  int64_t range = 100'000;       // elements of a range
+  int nesting = 64;              // lists and dicts inside each other
 };
 
 struct Settings {
@@ -93,6 +93,7 @@ class Runtime {
   Error fail(std::string_view message) const;  // at the expression that is being evaluated
   Result<void> charge_steps(uint64_t steps);
   Result<void> charge_bytes(uint64_t bytes);
+  Result<void> charge_scan(uint64_t bytes);  // for reading so many bytes of text
   uint64_t bytes_left() const { return settings_.limits.bytes - bytes_; }
   const Settings& settings() const { return settings_; }
   Result<Value> text(std::string characters);

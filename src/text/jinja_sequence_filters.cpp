@@ -79,7 +79,8 @@ Result<Value> sort(const Call& call) {
 }
 
 Result<Value> dictsort(const Call& call) {
-  if (!call.self.is_dict()) return call.runtime.fail(fmt::format("'dictsort' needs a dict, not {}", call.self.type_name()));
+  if (!call.self.is_dict())
+    return call.runtime.fail(fmt::format("'dictsort' needs a dict, not {}", call.self.type_name()));
   const std::string_view by = RIDGE_TRY(call.string(1, "key"));
   if (by != "key" && by != "value") return call.runtime.fail("'by' must be 'key' or 'value'");
   std::vector<Value> chosen;
@@ -120,8 +121,12 @@ Result<Value> extreme(const Call& call, bool largest) {
   return items[best];
 }
 
-Result<Value> min(const Call& call) { return extreme(call, false); }
-Result<Value> max(const Call& call) { return extreme(call, true); }
+Result<Value> min(const Call& call) {
+  return extreme(call, false);
+}
+Result<Value> max(const Call& call) {
+  return extreme(call, true);
+}
 
 Result<Value> sum(const Call& call) {
   Value total = call.has(1) ? call.arguments[1] : Value::integer(0);
@@ -139,7 +144,7 @@ Result<Value> length(const Call& call) {
     case Kind::undefined:
       return Value::integer(0);
     case Kind::string:
-      RIDGE_TRY(call.runtime.charge_steps(value.string().size() / 64));
+      RIDGE_TRY(call.runtime.charge_scan(value.string().size()));
       return Value::integer(static_cast<int64_t>(text::length(value.string())));
     case Kind::list:
       return Value::integer(static_cast<int64_t>(value.items().size()));
@@ -162,11 +167,14 @@ Result<Value> last(const Call& call) {
   return items.empty() ? Value::undefined() : items.back();
 }
 
-Result<Value> list(const Call& call) { return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self))); }
+Result<Value> list(const Call& call) {
+  return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self)));
+}
 
 Result<Value> items(const Call& call) {
   if (call.self.is_undefined()) return call.runtime.list({});
-  if (!call.self.is_dict()) return call.runtime.fail(fmt::format("'items' needs a dict, not {}", call.self.type_name()));
+  if (!call.self.is_dict())
+    return call.runtime.fail(fmt::format("'items' needs a dict, not {}", call.self.type_name()));
   return call.runtime.list(RIDGE_TRY(dict_items(call.runtime, call.self.entries())));
 }
 
@@ -200,8 +208,8 @@ Arguments rest_of(const Arguments& arguments, size_t skipped) {
   return rest;
 }
 
-// In Jinja these filters are lazy: on none they fail only if the result is read, and some templates never read it. Here the
-// result is empty.
+// In Jinja these filters are lazy: on none they fail only if the result is read, and some templates never read it. Here
+// the result is empty.
 Result<std::vector<Value>> lazy_elements(const Call& call) {
   if (call.self.is_none()) return std::vector<Value>();
   return call.runtime.elements(call.self);
@@ -248,10 +256,18 @@ Result<Value> choose(const Call& call, bool by_attribute, bool keeps) {
   return runtime.list(std::move(result));
 }
 
-Result<Value> select(const Call& call) { return choose(call, false, true); }
-Result<Value> reject(const Call& call) { return choose(call, false, false); }
-Result<Value> selectattr(const Call& call) { return choose(call, true, true); }
-Result<Value> rejectattr(const Call& call) { return choose(call, true, false); }
+Result<Value> select(const Call& call) {
+  return choose(call, false, true);
+}
+Result<Value> reject(const Call& call) {
+  return choose(call, false, false);
+}
+Result<Value> selectattr(const Call& call) {
+  return choose(call, true, true);
+}
+Result<Value> rejectattr(const Call& call) {
+  return choose(call, true, false);
+}
 
 Result<Value> attr(const Call& call) {
   Value found = RIDGE_TRY(call.runtime.attribute(call.self, RIDGE_TRY(call.string(0, {}))));
@@ -264,7 +280,8 @@ Result<Value> attr(const Call& call) {
 Result<Value> batch(const Call& call) {
   const std::vector<Value> items = RIDGE_TRY(call.runtime.elements(call.self));
   const int64_t width = RIDGE_TRY(call.integer(0, 1));
-  if (width < 1 || width > call.runtime.settings().limits.range) return call.runtime.fail("'linecount' must be positive");
+  if (width < 1 || width > call.runtime.settings().limits.range)
+    return call.runtime.fail("'linecount' must be positive");
   const auto step = static_cast<size_t>(width);
   std::vector<Value> rows;
   for (size_t begin = 0; begin < items.size(); begin += step) {
@@ -301,6 +318,8 @@ constexpr std::array<Native, 21> kFilters = {{{"attr", "name", attr},
 
 }  // namespace
 
-std::span<const Native> sequence_filters() { return kFilters; }
+std::span<const Native> sequence_filters() {
+  return kFilters;
+}
 
 }  // namespace ridge::jinja

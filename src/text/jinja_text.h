@@ -21,6 +21,8 @@ char32_t next(std::string_view s, size_t& position);
 void append(std::string& out, char32_t character);
 
 size_t length(std::string_view s);
+// Byte offset of character `index`; the size of `s` if it has no more than `index`.
+size_t offset(std::string_view s, size_t index);
 // Byte offset of every code point, and the size at the end.
 std::vector<size_t> offsets(std::string_view s);
 
@@ -37,8 +39,8 @@ std::string_view strip(std::string_view s, std::optional<std::string_view> chara
 // One code point to one code point (so the German sharp s stays as it is, where Python writes SS).
 std::string upper(std::string_view s);
 std::string lower(std::string_view s);
-std::string capitalize(std::string_view s);  // first character upper, the rest lower
-std::string title(std::string_view s);       // str.title(): after anything that is no letter
+std::string capitalize(std::string_view s);   // first character upper, the rest lower
+std::string title(std::string_view s);        // str.title(): after anything that is no letter
 std::string title_words(std::string_view s);  // the `title` filter: after white space and - ( { [ <
 
 // These may be several times as long as `s`: they end early, somewhat past `limit` bytes, for callers that then refuse.

@@ -66,7 +66,9 @@ class Value {
   std::string_view undefined_name() const { return std::get<0>(data_).name; }
   bool as_boolean() const { return std::get<bool>(data_); }
   int64_t as_integer() const { return is_boolean() ? as_boolean() : std::get<int64_t>(data_); }  // boolean or integer
-  double as_real() const { return is_real() ? std::get<double>(data_) : static_cast<double>(as_integer()); }  // a number
+  double as_real() const {
+    return is_real() ? std::get<double>(data_) : static_cast<double>(as_integer());
+  }  // a number
   const std::string& string() const { return *std::get<StringPointer>(data_); }
   const std::vector<Value>& items() const;
   bool is_tuple() const;

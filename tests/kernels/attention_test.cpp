@@ -1,4 +1,5 @@
-// Attention, from the one list: byte for byte the scalar one, and the scalar one close to a softmax in double precision.
+// Attention, from the one list: byte for byte the scalar one, and the scalar one close to a softmax in double
+// precision.
 
 #include <cstring>
 
@@ -37,7 +38,8 @@ class Fixture {
     k_.assign(c.capacity * c.key_dim * element, 0xff);  // NaN until a position is stored there
     v_.assign(c.capacity * c.value_dim * element, 0xff);
     const auto store_key = reference<StoreKeyFn>(c.kv_type == KvType::f16 ? Op::store_key_f16 : Op::store_key_f32);
-    const auto store_value = reference<StoreValueFn>(c.kv_type == KvType::f16 ? Op::store_value_f16 : Op::store_value_f32);
+    const auto store_value =
+        reference<StoreValueFn>(c.kv_type == KvType::f16 ? Op::store_value_f16 : Op::store_value_f32);
     const size_t oldest = c.end > c.capacity ? c.end - c.capacity : 0;
     for (size_t p = oldest; p < c.end; ++p) {
       keys_.push_back(random.vector(c.key_dim, -1, 1));
@@ -83,7 +85,8 @@ class Fixture {
     double max = c_.sinks ? sinks_[head] : -HUGE_VAL;
     for (size_t p = c_.begin; p < c_.end; ++p) {
       double s = 0;
-      for (size_t i = 0; i < c_.key_dim; ++i) s += static_cast<double>(q_[head * (c_.key_dim + 3) + i]) * stored(keys_, p, i);
+      for (size_t i = 0; i < c_.key_dim; ++i)
+        s += static_cast<double>(q_[head * (c_.key_dim + 3) + i]) * stored(keys_, p, i);
       s *= scale();
       if (c_.softcap != 0) s = c_.softcap * std::tanh(s / c_.softcap);
       scores.push_back(s);
@@ -119,7 +122,8 @@ void check(const Case& c) {
   const std::vector<float> want = fixture.run(reference<AttentionFn>(Op::attention));
   for (size_t h = 0; h < c.group; ++h) {
     const std::vector<double> exact = fixture.exact(h);
-    for (size_t i = 0; i < c.value_dim; ++i) ASSERT_NEAR(want[h * (c.value_dim + 5) + i], exact[i], 3e-6) << h << " " << i;
+    for (size_t i = 0; i < c.value_dim; ++i)
+      ASSERT_NEAR(want[h * (c.value_dim + 5) + i], exact[i], 3e-6) << h << " " << i;
     for (size_t i = c.value_dim; i < c.value_dim + 5; ++i) ASSERT_EQ(want[h * (c.value_dim + 5) + i], 7.0f);
   }
   for_each_kernel<AttentionFn>(Op::attention, [&](AttentionFn fn) { ASSERT_TRUE(same_bytes(fixture.run(fn), want)); });
@@ -137,7 +141,8 @@ TEST(Attention, ManyChunks) {
 }
 
 TEST(Attention, GroupsOfHeads) {
-  for (const size_t group : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16}) check({.group = group, .key_dim = 32, .value_dim = 32, .end = 300});
+  for (const size_t group : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16})
+    check({.group = group, .key_dim = 32, .value_dim = 32, .end = 300});
 }
 
 TEST(Attention, HeadSizes) {
@@ -153,7 +158,7 @@ TEST(Attention, WindowsAndRings) {
   check({.capacity = 64, .begin = 936, .end = 1000});   // full ring that wraps
   check({.capacity = 48, .begin = 1000, .end = 1037});  // smaller than a chunk, not a divisor of it
   check({.group = 4, .capacity = 304, .begin = 900, .end = 1203});
-  check({.capacity = 16, .begin = 250, .end = 262});    // across a chunk boundary, within one panel twice
+  check({.capacity = 16, .begin = 250, .end = 262});  // across a chunk boundary, within one panel twice
   check({.group = 2, .capacity = 512, .begin = 255, .end = 257});
   check({.capacity = 512, .begin = 511, .end = 512});
 }
@@ -166,7 +171,14 @@ TEST(Attention, SoftcapAndSinks) {
 
 TEST(Attention, FloatCache) {
   check({.group = 4, .end = 300, .kv_type = KvType::f32});
-  check({.group = 1, .key_dim = 20, .value_dim = 20, .capacity = 48, .begin = 300, .end = 333, .sinks = true, .kv_type = KvType::f32});
+  check({.group = 1,
+         .key_dim = 20,
+         .value_dim = 20,
+         .capacity = 48,
+         .begin = 300,
+         .end = 333,
+         .sinks = true,
+         .kv_type = KvType::f32});
 }
 
 // A chunk whose scores lie far below those of another: its weight is a denormal number or zero, in either order.
@@ -184,8 +196,8 @@ TEST(Attention, ScoresFarApart) {
     }
     std::vector<float> scratch(attention_scratch_floats(1, dim));
     const auto run = [&](AttentionFn fn, float* result) {
-      AttentionArgs args{q.data(), 1, dim, dim, dim, KvType::f32, k.data(), v.data(), 608, 0, positions, 1.0f, 0.0f,
-                         nullptr, result, dim, scratch.data()};
+      AttentionArgs args{q.data(), 1,         dim,  dim,  dim,     KvType::f32, k.data(), v.data(),      608,
+                         0,        positions, 1.0f, 0.0f, nullptr, result,      dim,      scratch.data()};
       fn(args);
     };
     run(reference<AttentionFn>(Op::attention), want.data());

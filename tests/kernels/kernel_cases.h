@@ -26,9 +26,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  float uniform(float low, float high) {
-    return low + (high - low) * static_cast<float>(bits() >> 40) * 0x1p-24f;
-  }
+  float uniform(float low, float high) { return low + (high - low) * static_cast<float>(bits() >> 40) * 0x1p-24f; }
   std::vector<float> vector(size_t n, float low = -4, float high = 4) {
     std::vector<float> v(n);
     for (float& x : v) x = uniform(low, high);
@@ -39,7 +37,9 @@ class Random {
   uint64_t state_;
 };
 
-inline bool runs_here(const Kernel& kernel) { return cpu_info().features.has_all({kernel.needs}); }
+inline bool runs_here(const Kernel& kernel) {
+  return cpu_info().features.has_all({kernel.needs});
+}
 
 // The scalar kernel of an operation that does not depend on a weight type.
 template <class Function>
@@ -68,8 +68,8 @@ inline ::testing::AssertionResult same_bytes(const std::vector<float>& got, cons
   for (size_t i = 0; i < got.size(); ++i) {
     if (std::isnan(got[i]) && std::isnan(want[i])) continue;
     if (std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(want[i])) {
-      return ::testing::AssertionFailure() << "value " << i << " of " << got.size() << ": " << std::hexfloat << got[i]
-                                           << ", not " << want[i];
+      return ::testing::AssertionFailure()
+             << "value " << i << " of " << got.size() << ": " << std::hexfloat << got[i] << ", not " << want[i];
     }
   }
   return ::testing::AssertionSuccess();
@@ -83,7 +83,8 @@ inline bool same_bytes(float got, float want) {
 inline double ulps(float got, double want) {
   if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want) ? 0 : HUGE_VAL;
   const float nearest = static_cast<float>(want);
-  if (got == nearest) return std::isinf(nearest) ? 0 : std::fabs(got - want) / std::fmax(std::fabs(want) * 0x1p-24, 0x1p-149);
+  if (got == nearest)
+    return std::isinf(nearest) ? 0 : std::fabs(got - want) / std::fmax(std::fabs(want) * 0x1p-24, 0x1p-149);
   if (std::isinf(nearest) || std::isinf(got)) return HUGE_VAL;
   int exponent = 0;
   std::frexp(want, &exponent);
@@ -101,10 +102,32 @@ inline std::vector<size_t> lengths() {
 // Values where kernels go wrong: zeros, denormals, extremes, infinities, NaN.
 inline std::vector<float> special_values() {
   using Limits = std::numeric_limits<float>;
-  return {0.0f,    -0.0f,   Limits::denorm_min(), -Limits::denorm_min(), 1e-40f,  Limits::min(), -Limits::min(),
-          1.0f,    -1.0f,   0.625f,               -0.625f,               87.3f,   88.7f,         88.8f,
-          -87.4f,  -103.9f, -104.1f,              1e4f,                  -1e4f,   1e20f,         -1e20f,
-          Limits::max(), Limits::lowest(), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()};
+  return {0.0f,
+          -0.0f,
+          Limits::denorm_min(),
+          -Limits::denorm_min(),
+          1e-40f,
+          Limits::min(),
+          -Limits::min(),
+          1.0f,
+          -1.0f,
+          0.625f,
+          -0.625f,
+          87.3f,
+          88.7f,
+          88.8f,
+          -87.4f,
+          -103.9f,
+          -104.1f,
+          1e4f,
+          -1e4f,
+          1e20f,
+          -1e20f,
+          Limits::max(),
+          Limits::lowest(),
+          Limits::infinity(),
+          -Limits::infinity(),
+          Limits::quiet_NaN()};
 }
 
 // Uniform numbers with the special ones strewn among them, at places that differ from one seed to the next.

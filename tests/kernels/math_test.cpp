@@ -33,7 +33,8 @@ TEST(Math, ExpAtTheEnds) {
 }
 
 TEST(Math, TanhIsWithinTwoUlps) {
-  for (float x = -12.0f; x < 12.0f; x += 0x1.3p-13f) ASSERT_LE(ulps(tanh_f32(x), std::tanh(static_cast<double>(x))), 2.0) << x;
+  for (float x = -12.0f; x < 12.0f; x += 0x1.3p-13f)
+    ASSERT_LE(ulps(tanh_f32(x), std::tanh(static_cast<double>(x))), 2.0) << x;
   for (float x = 1.0f; x > 1e-44f; x *= 0.7f) ASSERT_LE(ulps(tanh_f32(x), std::tanh(static_cast<double>(x))), 2.0) << x;
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(tanh_f32(inf), 1.0f);

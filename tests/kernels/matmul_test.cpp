@@ -26,11 +26,11 @@ constexpr float kUntouched = 12345.0f;
 struct Problem {
   Type type;
   size_t rows, cols;
-  std::vector<uint8_t> file;   // rows in file layout
+  std::vector<uint8_t> file;  // rows in file layout
   std::vector<Line> panels;
-  std::vector<float> x;        // [kMaxTokens, cols]
-  std::vector<int8_t> q;       // [kMaxTokens, q_stride]
-  std::vector<float> d;        // [kMaxTokens, d_stride]
+  std::vector<float> x;   // [kMaxTokens, cols]
+  std::vector<int8_t> q;  // [kMaxTokens, q_stride]
+  std::vector<float> d;   // [kMaxTokens, d_stride]
   std::vector<int32_t> sums;
   size_t q_stride, d_stride;
 
@@ -82,7 +82,6 @@ struct Problem {
     reinterpret_cast<MatmulFn>(kernel.function)(args);
     return out;
   }
-
 };
 
 std::vector<Kernel> kernels_of(Op op, Type type) {
@@ -106,7 +105,8 @@ std::string title(const Kernel& kernel, const Problem& problem, size_t tokens) {
          std::to_string(problem.rows) + " x " + std::to_string(problem.cols) + ", tokens " + std::to_string(tokens);
 }
 
-// Kernels of `op` equal the scalar one at every number of tokens. The scalar result for many tokens holds those for fewer.
+// Kernels of `op` equal the scalar one at every number of tokens. The scalar result for many tokens holds those for
+// fewer.
 void expect_equal_to_scalar(Op op, Type type) {
   const Kernel reference = scalar_of(op, type);
   for (const size_t rows : {16, 17, 48, 100}) {
@@ -137,7 +137,9 @@ TEST_P(MatmulOfType, Q8EqualsScalar) {
   expect_equal_to_scalar(Op::matmul_q8, GetParam());
 }
 
-TEST_P(MatmulOfType, FloatEqualsScalar) { expect_equal_to_scalar(Op::matmul_float, GetParam()); }
+TEST_P(MatmulOfType, FloatEqualsScalar) {
+  expect_equal_to_scalar(Op::matmul_float, GetParam());
+}
 
 // Columns beyond what a kernel's side buffers hold at once (decode: 131,072).
 TEST_P(MatmulOfType, VeryManyColumns) {

@@ -1,5 +1,5 @@
-// Every kernel but the matrix products and attention, from the one list: byte for byte the scalar one, and the scalar one
-// close to the definition in double precision.
+// Every kernel but the matrix products and attention, from the one list: byte for byte the scalar one, and the scalar
+// one close to the definition in double precision.
 
 #include "kernels/kernels.h"
 #include "tensor/half.h"
@@ -118,7 +118,9 @@ void compare_with_scalar(Op op, Run run) {
   });
 }
 
-std::vector<float> head(const std::vector<float>& v, size_t n) { return {v.begin(), v.begin() + static_cast<long>(n)}; }
+std::vector<float> head(const std::vector<float>& v, size_t n) {
+  return {v.begin(), v.begin() + static_cast<long>(n)};
+}
 
 TEST(Vector, AddEqualsScalar) {
   compare_with_scalar<AddFn>(Op::add, [](AddFn fn, const std::vector<float>& v, size_t n) {

@@ -14,9 +14,9 @@ namespace {
 class CgroupQuota : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = std::filesystem::path(::testing::TempDir()) /
-            ("ridge_cpu_" + std::to_string(::getpid()) + "_" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    root_ =
+        std::filesystem::path(::testing::TempDir()) / ("ridge_cpu_" + std::to_string(::getpid()) + "_" +
+                                                       ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(root_);
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
@@ -28,7 +28,8 @@ class CgroupQuota : public ::testing::Test {
   }
   double quota() const { return cgroup_cpu_quota(root_.string()); }
 
-  static constexpr const char* kV2Mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+  static constexpr const char* kV2Mount =
+      "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
   static constexpr const char* kV1Mount =
       "31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:5 - cgroup cgroup rw,cpu,cpuacct\n"
       "32 23 0:28 / /sys/fs/cgroup/cpuset rw shared:6 - cgroup cgroup rw,cpuset\n";
@@ -36,7 +37,9 @@ class CgroupQuota : public ::testing::Test {
   std::filesystem::path root_;
 };
 
-TEST_F(CgroupQuota, NothingMountedMeansNoLimit) { EXPECT_EQ(quota(), 0); }
+TEST_F(CgroupQuota, NothingMountedMeansNoLimit) {
+  EXPECT_EQ(quota(), 0);
+}
 
 TEST_F(CgroupQuota, V2TakesTheSmallestOfGroupAndAncestors) {
   write("proc/self/mountinfo", kV2Mount);
@@ -84,8 +87,7 @@ TEST_F(CgroupQuota, ContainerWhoseMountShowsItsOwnSubtree) {
 }
 
 TEST_F(CgroupQuota, BothVersionsAtOnceTakeTheSmaller) {
-  write("proc/self/mountinfo", std::string(kV1Mount) +
-                                   "40 23 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+  write("proc/self/mountinfo", std::string(kV1Mount) + "40 23 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
   write("proc/self/cgroup", "2:cpu,cpuacct:/g\n0::/g\n");
   write("sys/fs/cgroup/unified/g/cpu.max", "700000 100000\n");
   write("sys/fs/cgroup/cpu,cpuacct/g/cpu.cfs_quota_us", "600000\n");

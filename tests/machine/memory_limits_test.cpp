@@ -17,9 +17,8 @@ namespace fs = std::filesystem;
 class FakeRoot : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() /
-            ("ridge-limits-" + std::to_string(::getpid()) + "-" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    root_ = fs::temp_directory_path() / ("ridge-limits-" + std::to_string(::getpid()) + "-" +
+                                         ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(root_);
     fs::create_directories(root_);
   }
@@ -30,14 +29,16 @@ class FakeRoot : public ::testing::Test {
     std::ofstream(root_ / path) << text;
   }
   void meminfo(uint64_t kib) {
-    put("proc/meminfo", "MemTotal:       32000000 kB\nMemFree:        1000000 kB\nMemAvailable:   " + std::to_string(kib) + " kB\n");
+    put("proc/meminfo",
+        "MemTotal:       32000000 kB\nMemFree:        1000000 kB\nMemAvailable:   " + std::to_string(kib) + " kB\n");
   }
   void v2_mount(const std::string& mount_root = "/", const std::string& at = "/sys/fs/cgroup") {
-    put("proc/self/mountinfo", "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw\n31 22 0:26 " + mount_root + " " + at +
-                                   " rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
+    put("proc/self/mountinfo", "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw\n31 22 0:26 " + mount_root +
+                                   " " + at + " rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
   }
   void v1_mount(const std::string& mount_root = "/") {
-    put("proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n35 31 0:32 " + mount_root +
+    put("proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n35 31 0:32 " +
+                                   mount_root +
                                    " /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
                                    "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n");
     fs::create_directories(root_ / "sys/fs/cgroup/unified");
@@ -204,15 +205,17 @@ TEST_F(FakeRoot, GarbageIsNoLimit) {
 
 TEST_F(FakeRoot, LockedLimit) {
   meminfo(1000);
-  put("proc/self/limits", "Limit                     Soft Limit           Hard Limit           Units\n"
-                          "Max locked memory         8388608              8388608              bytes\n");
+  put("proc/self/limits",
+      "Limit                     Soft Limit           Hard Limit           Units\n"
+      "Max locked memory         8388608              8388608              bytes\n");
   EXPECT_EQ(limits().locked_limit, 8388608u);
   put("proc/self/limits", "Max locked memory         unlimited            unlimited            bytes\n");
   EXPECT_EQ(limits().locked_limit, UINT64_MAX);
 }
 
 TEST_F(FakeRoot, ProcessMemory) {
-  put("proc/self/status", "Name:\tridge\nVmHWM:\t    300 kB\nVmRSS:\t    200 kB\nRssAnon:\t    150 kB\nVmPTE:\t     44 kB\n");
+  put("proc/self/status",
+      "Name:\tridge\nVmHWM:\t    300 kB\nVmRSS:\t    200 kB\nRssAnon:\t    150 kB\nVmPTE:\t     44 kB\n");
   put("usr/bin/ridge", std::string(1000, 'x'));
   put("usr/lib/a b.so", std::string(500, 'x'));
   put("proc/self/maps",
@@ -241,7 +244,9 @@ TEST_F(FakeRoot, CgroupPeak) {
   EXPECT_EQ(cgroup_peak(root_.string()), 777u);
 }
 
-TEST_F(FakeRoot, CgroupPeakUnknown) { EXPECT_EQ(cgroup_peak(root_.string()), 0u); }
+TEST_F(FakeRoot, CgroupPeakUnknown) {
+  EXPECT_EQ(cgroup_peak(root_.string()), 0u);
+}
 
 TEST(MemoryLimits, ThisMachine) {
   MemoryLimits limits = memory_limits();

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/memory/fixture.h"
 #include "memory/slab.h"
+#include "tests/memory/fixture.h"
 
 namespace ridge {
 namespace {

@@ -1,10 +1,11 @@
-// A small model file with tensors of several types at odd offsets, and its program: what the tests of weight sources read.
+// A small model file with tensors of several types at odd offsets, and its program: what the tests of weight sources
+// read.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,14 +76,15 @@ inline size_t cached_pages(const std::string& path) {
   std::vector<unsigned char> present((bytes + 4095) / 4096);
   ::mincore(map, bytes, present.data());
   ::munmap(map, bytes);
-  return static_cast<size_t>(std::count_if(present.begin(), present.end(), [](unsigned char p) { return (p & 1) != 0; }));
+  return static_cast<size_t>(
+      std::count_if(present.begin(), present.end(), [](unsigned char p) { return (p & 1) != 0; }));
 }
 
 struct Model {
   Program program;
-  std::vector<uint8_t> bytes;   // the file
-  TensorId embedding = 0;       // gathered; in no block
-  TensorId head = 0;            // gathered and in blocks (a tied head)
+  std::vector<uint8_t> bytes;  // the file
+  TensorId embedding = 0;      // gathered; in no block
+  TensorId head = 0;           // gathered and in blocks (a tied head)
 };
 
 // `layers` layers of two blocks each and a head of three blocks. Sizes are odd on purpose.
@@ -127,7 +129,13 @@ class ModelBuilder {
     } else {
       model_.bytes.resize(round_up(model_.bytes.size(), 32));  // as GGUF aligns
     }
-    StoredTensor t{.name = name, .type = type, .rows = rows, .cols = cols, .file = 0, .offset = model_.bytes.size(), .layout = layout};
+    StoredTensor t{.name = name,
+                   .type = type,
+                   .rows = rows,
+                   .cols = cols,
+                   .file = 0,
+                   .offset = model_.bytes.size(),
+                   .layout = layout};
     model_.bytes.insert(model_.bytes.end(), data.begin(), data.end());
     model_.program.tensors.push_back(t);
     return static_cast<TensorId>(model_.program.tensors.size() - 1);
@@ -141,7 +149,8 @@ class ModelBuilder {
       block.storage_bytes += t.stored_bytes(piece.row_begin, piece.row_end);
       block.memory_bytes += panels_bytes(t.type, piece.row_end - piece.row_begin, t.cols);
     }
-    p.visits.push_back({.block = static_cast<BlockId>(p.blocks.size()), .cost = {.storage_bytes = block.storage_bytes}});
+    p.visits.push_back(
+        {.block = static_cast<BlockId>(p.blocks.size()), .cost = {.storage_bytes = block.storage_bytes}});
     p.blocks.push_back(std::move(block));
   }
 

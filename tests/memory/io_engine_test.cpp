@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/memory/fixture.h"
 #include "memory/slab.h"
+#include "tests/memory/fixture.h"
 
 namespace ridge {
 namespace {
@@ -52,7 +52,8 @@ TEST_P(IoEngineTest, AnyRangeHasTheRightBytes) {
   struct Range {
     uint64_t offset, bytes;
   };
-  for (Range r : {Range{0, 1}, {0, 4096}, {4095, 2}, {1, 999'999}, {999'999, 4}, {123'456, 400'000}, {0, 1'000'003}, {7, 0}}) {
+  for (Range r :
+       {Range{0, 1}, {0, 4096}, {4095, 2}, {1, 999'999}, {999'999, 4}, {123'456, 400'000}, {0, 1'000'003}, {7, 0}}) {
     ASSERT_TRUE(read(*io, r.offset, r.bytes).ok());
   }
   EXPECT_GT(io->bytes_read(), 2'400'000u);
@@ -164,7 +165,8 @@ TEST_P(IoEngineTest, LastingEioNamesFileOffsetAndCause) {
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::io);
   EXPECT_NE(result.error().message.find(path_), std::string::npos);
-  EXPECT_NE(result.error().message.find("Input/output error (3 attempts)"), std::string::npos) << result.error().message;
+  EXPECT_NE(result.error().message.find("Input/output error (3 attempts)"), std::string::npos)
+      << result.error().message;
   ASSERT_TRUE(result.error().offset.has_value());
   EXPECT_GE(*result.error().offset, 196'608u);
   // The engine goes on once the device does.
@@ -191,7 +193,8 @@ TEST_P(IoEngineTest, AnEarlyEndIsAFileThatShrank) {
     calls.armed = false;
     auto io = make(&calls, kMiB);
     if (way == 0) calls.fault = [](int64_t, int) -> int64_t { return 0; };
-    if (way == 1) calls.fault = [](int64_t got, int call) -> int64_t { return call < 3 ? std::min<int64_t>(got, 100) : 0; };
+    if (way == 1)
+      calls.fault = [](int64_t got, int call) -> int64_t { return call < 3 ? std::min<int64_t>(got, 100) : 0; };
     if (way == 2) {
       ASSERT_EQ(::truncate(path_.c_str(), 5000), 0);
     }
@@ -239,7 +242,8 @@ class UringLadder : public ::testing::Test {
     slab_ = Slab::allocate(2 * kMiB, {}).value();
     auto io = make_io_engine({.files = {path_}, .buffers = {slab_.span()}, .kind = IoKind::uring});
     ASSERT_TRUE(io.ok());
-    if (io.value()->description().find("io_uring, O_DIRECT") != 0) GTEST_SKIP() << "no io_uring here: " << io.value()->description();
+    if (io.value()->description().find("io_uring, O_DIRECT") != 0)
+      GTEST_SKIP() << "no io_uring here: " << io.value()->description();
   }
   // The description of an engine that proved to read rightly.
   std::string with(FaultySyscalls& calls, IoKind kind) {

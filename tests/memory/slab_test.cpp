@@ -48,7 +48,8 @@ TEST(Slab, IsTouchedAtOnceAndWithinItsCharge) {
     ProcessMemory after = process_memory();
     // The kernel counts resident pages per thread and adds them up late: up to 64 pages are unseen.
     EXPECT_GE(after.anonymous + 64 * 4096, before.anonymous + kBytes);
-    EXPECT_LE(after.anonymous + after.page_tables, before.anonymous + before.page_tables + Slab::charge(kBytes) + 64 * 4096);
+    EXPECT_LE(after.anonymous + after.page_tables,
+              before.anonymous + before.page_tables + Slab::charge(kBytes) + 64 * 4096);
     slab.value().reset();
     EXPECT_LT(process_memory().anonymous, after.anonymous - 30 * kMiB);
   }

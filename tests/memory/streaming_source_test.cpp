@@ -70,7 +70,8 @@ class StreamingSourceTest : public ::testing::Test {
       for (size_t i = 0; i < wanted.size(); ++i) {
         const uint8_t* row = rows_.bytes.data() + t.offset + wanted[i] * row_bytes(t.type, t.cols);
         type_info(t.type).dequantize(row, want.data(), t.cols);
-        ASSERT_EQ(std::memcmp(want.data(), got.data() + i * t.cols, t.cols * sizeof(float)), 0) << t.name << " row " << wanted[i];
+        ASSERT_EQ(std::memcmp(want.data(), got.data() + i * t.cols, t.cols * sizeof(float)), 0)
+            << t.name << " row " << wanted[i];
       }
     }
   }
@@ -202,7 +203,8 @@ TEST_F(StreamingSourceTest, AStreamedSetThatFitsTheSlotsIsReadOnce) {
   EXPECT_EQ(source->stats().bytes_read, once);
 }
 
-// The read of the next visit is submitted before the current one is given back: seen by the engine that records offsets.
+// The read of the next visit is submitted before the current one is given back: seen by the engine that records
+// offsets.
 TEST_F(StreamingSourceTest, TheNextVisitIsReadWhileThisOneIsHeld) {
   struct Recording : FaultySyscalls {
     int64_t read(int fd, void* into, size_t bytes, uint64_t offset, ReadFlavor flavor) override {
@@ -342,10 +344,14 @@ TEST_F(StreamingSourceTest, FaultsThatHealGiveTheSameBytes) {
     FaultySyscalls calls;
     calls.fault = [](int64_t got, int call) -> int64_t {
       switch (call % 7) {
-        case 0: return -EINTR;
-        case 2: return -EAGAIN;
-        case 4: return got > 1 ? (got + 1) / 2 : got;
-        default: return got;
+        case 0:
+          return -EINTR;
+        case 2:
+          return -EAGAIN;
+        case 4:
+          return got > 1 ? (got + 1) / 2 : got;
+        default:
+          return got;
       }
     };
     StreamingSourceOptions o = options(rows_, kPins.at("every second"));
@@ -439,7 +445,8 @@ TEST_F(StreamingSourceTest, TheAccountHolds) {
         auto source = make(o);
         for (BlockId b = 0; b < large.program.blocks.size(); ++b) ASSERT_TRUE(source->acquire(b).ok());
         ProcessMemory after = process_memory();
-        uint64_t growth = after.resident + after.page_tables - std::min(after.resident + after.page_tables, before.resident + before.page_tables);
+        uint64_t growth = after.resident + after.page_tables -
+                          std::min(after.resident + after.page_tables, before.resident + before.page_tables);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         EXPECT_LE(growth, account.total()) << name << " " << source->io_description();
 #endif

@@ -89,7 +89,7 @@ def check_zsh_and_fish(commands):
     fish = (ROOT / "share/completions/ridge.fish").read_text(encoding="utf-8")
     everything = set().union(*commands.values()) | GLOBAL_OPTIONS
     in_zsh = set(re.findall(r"--[a-z][a-z-]*", zsh))
-    in_fish = {"--" + name for name in re.findall(r" -l ([a-z][a-z-]*)", fish)}
+    in_fish = {"--" + name for name in re.findall(r"^complete .*? -l ([a-z][a-z-]*)", fish, re.M)}
     check(in_zsh == everything, f"_ridge differs in {sorted(in_zsh ^ everything)}")
     check(in_fish == everything, f"ridge.fish differs in {sorted(in_fish ^ everything)}")
     for name in commands:

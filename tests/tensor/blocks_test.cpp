@@ -111,8 +111,8 @@ TEST(Half, F16Rounding) {
 TEST(Half, Bf16) {
   EXPECT_EQ(bf16_to_f32(0x3f80), 1.0f);
   EXPECT_EQ(f32_to_bf16(1.0f), 0x3f80);
-  EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-8f), 0x3f80);              // a tie, to even
-  EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);    // a tie, to even
+  EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-8f), 0x3f80);            // a tie, to even
+  EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);  // a tie, to even
   EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-8f + 0x1p-20f), 0x3f81);
   EXPECT_EQ(f32_to_bf16(std::numeric_limits<float>::infinity()), 0x7f80);
   EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(std::numeric_limits<float>::quiet_NaN()))));

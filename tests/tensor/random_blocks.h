@@ -29,10 +29,14 @@ inline std::vector<size_t> test_cols(Type type) {
 // An f16 that is sometimes zero, subnormal, large or negative, mostly of the size of real scales.
 inline uint16_t random_scale(std::mt19937_64& rng) {
   switch (rng() % 16) {
-    case 0: return 0x0000;
-    case 1: return static_cast<uint16_t>(rng() % 0x400 | (rng() % 2) << 15);  // subnormal
-    case 2: return static_cast<uint16_t>(0x5000 | rng() % 0x400);             // 32 … 64
-    default: return static_cast<uint16_t>(0x1400 + rng() % 0x1800 + (rng() % 2 << 15));
+    case 0:
+      return 0x0000;
+    case 1:
+      return static_cast<uint16_t>(rng() % 0x400 | (rng() % 2) << 15);  // subnormal
+    case 2:
+      return static_cast<uint16_t>(0x5000 | rng() % 0x400);  // 32 … 64
+    default:
+      return static_cast<uint16_t>(0x1400 + rng() % 0x1800 + (rng() % 2 << 15));
   }
 }
 
@@ -43,15 +47,21 @@ inline std::vector<size_t> scale_offsets(Type type) {
     case Type::Q5_0:
     case Type::Q8_0:
     case Type::IQ4_NL:
-    case Type::IQ4_XS: return {0};
+    case Type::IQ4_XS:
+      return {0};
     case Type::Q4_1:
     case Type::Q5_1:
     case Type::Q4_K:
-    case Type::Q5_K: return {0, 2};
-    case Type::Q2_K: return {80, 82};
-    case Type::Q3_K: return {108};
-    case Type::Q6_K: return {208};
-    default: return {};
+    case Type::Q5_K:
+      return {0, 2};
+    case Type::Q2_K:
+      return {80, 82};
+    case Type::Q3_K:
+      return {108};
+    case Type::Q6_K:
+      return {208};
+    default:
+      return {};
   }
 }
 

@@ -71,8 +71,10 @@ TEST(ChatTemplate, GivesTheVariablesThatTemplatesExpect) {
   const std::string source =
       "{{ messages | length }}|{{ messages[0].role }}|{{ messages[0]['content'] }}|{{ bos_token }}|{{ eos_token }}|"
       "{{ add_generation_prompt }}|{{ tools is none }}|{{ documents is none }}|{{ enable_thinking is defined }}";
-  const ChatInput input{
-      .messages = {{"user", "a"}, {"assistant", "b"}}, .add_generation_prompt = false, .bos_token = "<s>", .eos_token = "</s>"};
+  const ChatInput input{.messages = {{"user", "a"}, {"assistant", "b"}},
+                        .add_generation_prompt = false,
+                        .bos_token = "<s>",
+                        .eos_token = "</s>"};
   EXPECT_EQ(render(source, input), "2|user|a|<s>|</s>|False|True|True|False");
 }
 
@@ -90,8 +92,9 @@ TEST(ChatTemplate, FailuresWhileRenderingNameThePlaceAndTheCause) {
             "chat template, line 1, column 26: 'tool_calls' is undefined; it has no items");
   EXPECT_EQ(render("\n {{ raise_exception('System role not supported') }}"),
             "chat template, line 2, column 20: the template refuses this conversation: System role not supported");
-  EXPECT_EQ(render("{{ 'x' | from_json }}"),
-            "chat template, line 1, column 10: the filter 'from_json' is not known here (docs/chat-templates.md lists them)");
+  EXPECT_EQ(
+      render("{{ 'x' | from_json }}"),
+      "chat template, line 1, column 10: the filter 'from_json' is not known here (docs/chat-templates.md lists them)");
 }
 
 TEST(ChatTemplate, AnUnknownFilterMattersOnlyWhereItIsUsed) {
@@ -120,7 +123,8 @@ TEST(ChatTemplate, ALongConversationFits) {
   ChatInput input;
   for (int i = 0; i < 2000; ++i) {
     input.messages.push_back({"user", std::string(2000, 'q')});
-    input.messages.push_back({"assistant", "<think>\n" + std::string(2000, 't') + "\n</think>\n\n" + std::string(2000, 'a')});
+    input.messages.push_back(
+        {"assistant", "<think>\n" + std::string(2000, 't') + "\n</think>\n\n" + std::string(2000, 'a')});
   }
   input.messages.push_back({"user", "and now?"});
   for (const char* name : {"smollm2.jinja", "qwen3.jinja", "llama-3.1.jinja", "gpt-oss.jinja", "deepseek-r1.jinja"}) {

@@ -68,7 +68,9 @@ std::string repeated(std::string_view piece, int times) {
   return out;
 }
 
-bool mentions(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool mentions(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 
 Settings tight() {
   Settings settings;
@@ -116,10 +118,13 @@ TEST(JinjaErrors, SayWhichValueWasWrong) {
   EXPECT_EQ(message("{{ 1 + 'a' }}"), "chat template, line 1, column 6: '+' does not work on an integer and a string");
   EXPECT_EQ(message("{{ x.y + 1 }}"), "chat template, line 1, column 5: 'x' is undefined; it has no attribute 'y'");
   EXPECT_EQ(message("{{ f(1) }}"), "chat template, line 1, column 5: 'f' is undefined, so it cannot be called");
-  EXPECT_EQ(message("{{ [1].append(2) }}"),
-            "chat template, line 1, column 14: a template cannot change a list; build a new one with + or use a namespace");
-  EXPECT_EQ(message("{{ 'a' | replace('b') }}"), "chat template, line 1, column 10: 'replace' needs the argument 'new'");
-  EXPECT_EQ(message("{{ 'a' | upper(1) }}"), "chat template, line 1, column 10: 'upper' takes at most 0 arguments, not 1");
+  EXPECT_EQ(
+      message("{{ [1].append(2) }}"),
+      "chat template, line 1, column 14: a template cannot change a list; build a new one with + or use a namespace");
+  EXPECT_EQ(message("{{ 'a' | replace('b') }}"),
+            "chat template, line 1, column 10: 'replace' needs the argument 'new'");
+  EXPECT_EQ(message("{{ 'a' | upper(1) }}"),
+            "chat template, line 1, column 10: 'upper' takes at most 0 arguments, not 1");
   EXPECT_EQ(message("{{ 9223372036854775807 + 1 }}"),
             "chat template, line 1, column 24: the result does not fit into a 64-bit integer");
   EXPECT_EQ(message("{% set x = 1 %}{% set x.y = 2 %}"),
@@ -131,7 +136,8 @@ TEST(JinjaLimits, NestedSource) {
     EXPECT_TRUE(message("{{ " + repeated(piece, 100'000) + "1 }}").starts_with("chat template, ")) << piece;
   }
   EXPECT_TRUE(mentions(message(repeated("{% if x %}", 1000)), "levels of nesting"));
-  EXPECT_TRUE(mentions(message("{% set " + repeated("(", 1000) + "a = 1 %}"), "levels of nesting"));
+  EXPECT_TRUE(
+      mentions(message("{% set " + repeated("(", 1000) + "a" + repeated(")", 1000) + " = 1 %}"), "levels of nesting"));
   EXPECT_TRUE(mentions(message("{{ 1" + repeated(" + 1", 1000) + " }}"), "200 operations deep"));
   EXPECT_TRUE(mentions(message("{{ x" + repeated("|upper", 1000) + " }}"), "200 operations deep"));
   EXPECT_TRUE(mentions(message("{{ x" + repeated(".a", 1000) + " }}"), "200 operations deep"));
@@ -150,9 +156,12 @@ TEST(JinjaLimits, SourceSize) {
 
 TEST(JinjaLimits, EndlessMacros) {
   EXPECT_TRUE(mentions(message("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), "nested too deep"));
-  EXPECT_TRUE(mentions(message("{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{% call a() %}{% endcall %}{% endmacro %}{{ b() }}"),
-                       "caller"));
-  EXPECT_TRUE(mentions(message("{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{{ caller }}{% endmacro %}{% call m() %}{% endcall %}"),
+  EXPECT_TRUE(mentions(
+      message(
+          "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{% call a() %}{% endcall %}{% endmacro %}{{ b() }}"),
+      "caller"));
+  EXPECT_TRUE(mentions(message("{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{{ caller }}{% endmacro %}{% "
+                               "call m() %}{% endcall %}"),
                        "nested too deep"));
   EXPECT_TRUE(mentions(message("{{ 'a' | map(" + repeated("'map', ", 5000) + "'upper') }}"), "nested too deep"));
 }
@@ -160,11 +169,13 @@ TEST(JinjaLimits, EndlessMacros) {
 TEST(JinjaLimits, Steps) {
   const std::string loops = "{% for a in range(999) %}{% for b in range(999) %}{% set x = a %}{% endfor %}{% endfor %}";
   EXPECT_TRUE(mentions(message(loops, tight()), "more than 100000 steps"));
-  EXPECT_TRUE(mentions(message("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(25) }}", tight()),
-                       "more than 100000 steps"));
+  EXPECT_TRUE(mentions(
+      message("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(25) }}", tight()),
+      "more than 100000 steps"));
   // A list in itself, twice each time: 2^40 comparisons if nobody counts.
-  const std::string twins = "{% set n = namespace(a=[], b=[]) %}{% for i in range(40) %}{% set n.a = [n.a, n.a] %}"
-                            "{% set n.b = [n.b, n.b] %}{% endfor %}";
+  const std::string twins =
+      "{% set n = namespace(a=[], b=[]) %}{% for i in range(40) %}{% set n.a = [n.a, n.a] %}"
+      "{% set n.b = [n.b, n.b] %}{% endfor %}";
   EXPECT_TRUE(mentions(message(twins + "{{ n.a == n.b }}", tight()), "more than 100000 steps"));
   EXPECT_TRUE(message(twins + "{{ n.a }}", tight()).starts_with("chat template, "));
   EXPECT_TRUE(message(twins + "{{ n.a | tojson }}", tight()).starts_with("chat template, "));
@@ -173,6 +184,24 @@ TEST(JinjaLimits, Steps) {
   EXPECT_TRUE(mentions(message(hay + "{{ h.split(n) }}", tight()), "steps"));
   EXPECT_TRUE(mentions(message(hay + "{{ h.rfind(n) }}", tight()), "steps"));
   EXPECT_TRUE(mentions(message(hay + "{{ h.replace(n, '') }}", tight()), "steps"));
+}
+
+// Work that grows with the text must be counted by its length, or a short loop could run for hours.
+TEST(JinjaLimits, ReadingLongText) {
+  for (const char* operation :
+       {"s.isdigit()",  "s.find('b')",   "s.rfind('b')", "s.count('b')",  "s.count('')",       "s | length",
+        "s[5]",         "s == t",        "s < t",        "s.endswith(t)", "s.startswith(t)",   "s in t",
+        "s.split()",    "s.rsplit('b')", "s.strip('b')", "s[1:2]",        "s.removesuffix(t)", "s.partition('b')",
+        "[s].index(t)", "{s: 1}[t]"}) {
+    const std::string source = std::string(
+                                   "{% set s = '1' * 1000000 %}{% set t = '1' * 999999 ~ '2' %}"
+                                   "{% for i in range(99999) %}{% set x = ") +
+                               operation + " %}{% endfor %}";
+    const std::string text = message(source, tight());
+    EXPECT_TRUE(mentions(text, "100000 steps") || mentions(text, "4194304 bytes") || mentions(text, "not in the list"))
+        << operation << ": " << text.substr(0, 200);
+  }
+  EXPECT_TRUE(mentions(message("{{ " + std::string(300, 'a') + " }}"), "a name of more than 256 bytes"));
 }
 
 TEST(JinjaLimits, Bytes) {
@@ -200,28 +229,35 @@ TEST(JinjaLimits, Bytes) {
        }) {
     Settings settings = tight();
     settings.limits.steps = 10'000'000;
-    EXPECT_TRUE(mentions(message(source, settings), "more than 4194304 bytes")) << source << "\n" << message(source, settings).substr(0, 200);
+    EXPECT_TRUE(mentions(message(source, settings), "more than 4194304 bytes"))
+        << source << "\n"
+        << message(source, settings).substr(0, 200);
   }
 }
 
 TEST(JinjaLimits, RangesAndWidths) {
   EXPECT_TRUE(mentions(message("{{ range(1000000000) }}"), "at most 100000"));
   EXPECT_TRUE(mentions(message("{{ range(-9223372036854775807, 9223372036854775807) }}"), "at most 100000"));
-  EXPECT_EQ(render("{{ range(-9223372036854775807, 9223372036854775807, 9223372036854775807) | list | length }}").value(), "2");
+  EXPECT_EQ(
+      render("{{ range(-9223372036854775807, 9223372036854775807, 9223372036854775807) | list | length }}").value(),
+      "2");
   EXPECT_TRUE(mentions(message("{{ '%999999999d' % 1 }}"), "above 10000"));
   EXPECT_TRUE(mentions(message("{{ '%.999999999f' % 1 }}"), "above 10000"));
   EXPECT_TRUE(mentions(message("{{ [1] | batch(1000000000000, 0) }}"), "positive"));
 }
 
 TEST(JinjaLimits, NestedValues) {
-  EXPECT_TRUE(mentions(message("{% set n = namespace(a=[]) %}{% for i in range(1000) %}{% set n.a = [n.a] %}{% endfor %}"),
-                       "nested too deep"));
-  EXPECT_TRUE(mentions(message("{% set n = namespace(a={}) %}{% for i in range(1000) %}{% set n.a = {'a': n.a} %}{% endfor %}"),
-                       "nested too deep"));
+  EXPECT_TRUE(
+      mentions(message("{% set n = namespace(a=[]) %}{% for i in range(1000) %}{% set n.a = [n.a] %}{% endfor %}"),
+               "nested too deep"));
+  EXPECT_TRUE(
+      mentions(message("{% set n = namespace(a={}) %}{% for i in range(1000) %}{% set n.a = {'a': n.a} %}{% endfor %}"),
+               "nested too deep"));
 }
 
 TEST(JinjaLimits, ThingsThatPointAtThemselves) {
-  EXPECT_EQ(render("{% set n = namespace() %}{% set n.n = n %}{{ n.n.n.n == n }}{{ [n] }}").value(), "True[<Namespace>]");
+  EXPECT_EQ(render("{% set n = namespace() %}{% set n.n = n %}{{ n.n.n.n == n }}{{ [n] }}").value(),
+            "True[<Namespace>]");
   // Loops that keep the loops before them alive would free each other recursively.
   EXPECT_EQ(render("{% set n = namespace(l=1) %}{% for i in range(50000) %}{% for j in [n.l] %}{% set n.l = loop %}"
                    "{% endfor %}{% endfor %}{{ n.l.index }}{{ n.l.previtem }}")
@@ -231,7 +267,8 @@ TEST(JinjaLimits, ThingsThatPointAtThemselves) {
 }
 
 TEST(JinjaScopes, AMacroOutlivesItsBlock) {
-  EXPECT_EQ(render("{% set n = namespace() %}{% for i in [1, 2, 3] %}{% set k = i * 10 %}{% macro m() %}{{ i }}:{{ k }}{% endmacro %}"
+  EXPECT_EQ(render("{% set n = namespace() %}{% for i in [1, 2, 3] %}{% set k = i * 10 %}{% macro m() %}{{ i }}:{{ k "
+                   "}}{% endmacro %}"
                    "{% if i == 2 %}{% set n.m = m %}{% endif %}{% endfor %}{{ n.m() }}")
                 .value(),
             "2:20");

@@ -8,7 +8,7 @@
 namespace ridge::avx2 {
 
 const KernelEntry kAttentionEntries[] = {
-    {Op::attention, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(simd::Attention<Vec>::attention), "attention avx2"},
+    {Op::attention, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(simd::Attention<Vec>::attention), "avx2"},
 };
 const size_t kAttentionCount = sizeof(kAttentionEntries) / sizeof(kAttentionEntries[0]);
 

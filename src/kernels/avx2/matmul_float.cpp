@@ -1,5 +1,5 @@
-// Matrix products with float activations. Tiles of 32 columns become floats in L1 (8 KiB for four panels), then one loop
-// serves every type: four panels × one token, or one panel × four tokens, eight accumulators either way.
+// Matrix products with float activations. Tiles of 32 columns become floats in L1 (8 KiB for four panels), then one
+// loop serves every type: four panels × one token, or one panel × four tokens, eight accumulators either way.
 
 #include "kernels/avx2/tiles.h"
 #include "kernels/entries.h"
@@ -76,15 +76,16 @@ struct Reader<BF16> {
 
 struct Block {
   alignas(64) float w[kPanels][kTileColumns * 16];
-  F acc[kPanels][kTokenBlock];
+  alignas(64) float acc[kPanels][kTokenBlock][16];
 };
 
-// acc[panel + p][token + t] continued over `columns` columns. x: the activations of the first token at the first column.
+// acc[panel + p][token + t] continued over `columns` columns. x: the activations of the first token at the first
+// column.
 template <size_t Panels, size_t Tokens>
 RIDGE_INLINE void multiply(Block& block, size_t panel, size_t token, const float* x, size_t x_stride, size_t columns) {
   F acc[Panels][Tokens];
   for (size_t p = 0; p < Panels; ++p) {
-    for (size_t t = 0; t < Tokens; ++t) acc[p][t] = block.acc[panel + p][token + t];
+    for (size_t t = 0; t < Tokens; ++t) acc[p][t] = Vec::load(block.acc[panel + p][token + t]);
   }
   for (size_t c = 0; c < columns; ++c) {
     F w[Panels];
@@ -95,7 +96,7 @@ RIDGE_INLINE void multiply(Block& block, size_t panel, size_t token, const float
     }
   }
   for (size_t p = 0; p < Panels; ++p) {
-    for (size_t t = 0; t < Tokens; ++t) block.acc[panel + p][token + t] = acc[p][t];
+    for (size_t t = 0; t < Tokens; ++t) Vec::store(block.acc[panel + p][token + t], acc[p][t]);
   }
 }
 
@@ -122,7 +123,7 @@ void multiply_block(const MatmulArgs& args, size_t first_panel, size_t panels, s
   const size_t bytes = Reader<Format>::panel_bytes(args.cols);
   for (size_t p = 0; p < panels; ++p) {
     readers[p].unit = args.panels + (first_panel + p) * bytes;
-    for (size_t t = 0; t < tokens; ++t) block.acc[p][t] = Vec::zero();
+    for (size_t t = 0; t < tokens; ++t) Vec::store(block.acc[p][t], Vec::zero());
   }
   for (size_t c = 0; c < args.cols; c += kTileColumns) {
     const size_t columns = args.cols - c < kTileColumns ? args.cols - c : kTileColumns;
@@ -133,7 +134,7 @@ void multiply_block(const MatmulArgs& args, size_t first_panel, size_t panels, s
     const size_t row = (first_panel + p) * kPanelRows;
     const size_t rows = args.rows - row < kPanelRows ? args.rows - row : kPanelRows;
     for (size_t t = 0; t < tokens; ++t) {
-      Vec::store(args.out + (first_token + t) * args.out_stride + row, block.acc[p][t], rows);
+      Vec::store(args.out + (first_token + t) * args.out_stride + row, Vec::load(block.acc[p][t]), rows);
     }
   }
 }
@@ -153,12 +154,12 @@ void matmul_float(const MatmulArgs& args) {
 }  // namespace
 
 #define RIDGE_AVX2_FLOAT(type) \
-  {Op::matmul_float, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(matmul_float<type>), "matmul_float " #type " avx2"}
+  { Op::matmul_float, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(matmul_float<type>), "avx2" }
 
 const KernelEntry kMatmulFloatEntries[] = {
-    RIDGE_AVX2_FLOAT(F32),  RIDGE_AVX2_FLOAT(F16),  RIDGE_AVX2_FLOAT(BF16),   RIDGE_AVX2_FLOAT(Q4_0),
-    RIDGE_AVX2_FLOAT(Q4_1), RIDGE_AVX2_FLOAT(Q5_0), RIDGE_AVX2_FLOAT(Q5_1),   RIDGE_AVX2_FLOAT(Q8_0),
-    RIDGE_AVX2_FLOAT(Q2_K), RIDGE_AVX2_FLOAT(Q3_K), RIDGE_AVX2_FLOAT(Q4_K),   RIDGE_AVX2_FLOAT(Q5_K),
+    RIDGE_AVX2_FLOAT(F32),  RIDGE_AVX2_FLOAT(F16),   RIDGE_AVX2_FLOAT(BF16),   RIDGE_AVX2_FLOAT(Q4_0),
+    RIDGE_AVX2_FLOAT(Q4_1), RIDGE_AVX2_FLOAT(Q5_0),  RIDGE_AVX2_FLOAT(Q5_1),   RIDGE_AVX2_FLOAT(Q8_0),
+    RIDGE_AVX2_FLOAT(Q2_K), RIDGE_AVX2_FLOAT(Q3_K),  RIDGE_AVX2_FLOAT(Q4_K),   RIDGE_AVX2_FLOAT(Q5_K),
     RIDGE_AVX2_FLOAT(Q6_K), RIDGE_AVX2_FLOAT(MXFP4), RIDGE_AVX2_FLOAT(IQ4_NL), RIDGE_AVX2_FLOAT(IQ4_XS),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);

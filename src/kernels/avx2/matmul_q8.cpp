@@ -1,5 +1,5 @@
-// Matrix products with int8 activations without a dot product instruction: vpmaddubsw multiplies unsigned by signed bytes
-// and adds pairs in 16 bits, with saturation, so the contract (exact dots) needs care:
+// Matrix products with int8 activations without a dot product instruction: vpmaddubsw multiplies unsigned by signed
+// bytes and adds pairs in 16 bits, with saturation, so the contract (exact dots) needs care:
 //  - codes up to 63: a pair is at most 63 · 127 · 2 = 16,002; as many quads are summed in 16 bits as fit (8 of 4-bit
 //    codes, 4 of 5-bit, 2 of 6-bit), then vpmaddwd by ones widens.
 //  - 8-bit codes (zero at 128) as signed weights w: |w| times sign(w) · x, at most 128 · 127 · 2 = 32,512 a pair.
@@ -12,7 +12,13 @@
 namespace ridge::avx2 {
 namespace {
 
-RIDGE_INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+RIDGE_INLINE __m256i widen(__m256i pairs) {
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+// The sum is computed here and now, in a register. Otherwise g++ puts additions off until the sum is used, or makes trees
+// of them, and either way keeps all products until then: in memory, as there are not that many registers.
+RIDGE_INLINE void settle(I& sum) { __asm__("" : "+x"(sum.low), "+x"(sum.high)); }
 
 // Codes that are at most 63.
 template <class Format>
@@ -21,8 +27,8 @@ struct SmallCodes {
   static constexpr int kFit = Format::kLargest <= 15 ? 8 : Format::kLargest <= 31 ? 4 : 2;  // quads summed in 16 bits
   static_assert(kFit * Format::kLargest * 127 * 2 <= 32767 && Format::kLargest <= 63, "no saturation");
 
-  template <int Tokens, int Quads, class Codes, class Activations>
-  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, I* dot) {
+  template <int Tokens, int Quads, class Codes, class Activations, class Start>
+  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, Start start, I* dot) {
     constexpr int kStep = kFit < Quads ? kFit : Quads;
 #pragma GCC unroll 8
     for (int first = 0; first < Quads; first += kStep) {
@@ -38,12 +44,14 @@ struct SmallCodes {
             sum[t] = pairs;
           } else {
             sum[t] = {_mm256_add_epi16(sum[t].low, pairs.low), _mm256_add_epi16(sum[t].high, pairs.high)};
+            settle(sum[t]);
           }
         }
       }
 #pragma GCC unroll 4
       for (int t = 0; t < Tokens; ++t) {
-        dot[t] = {_mm256_add_epi32(dot[t].low, widen(sum[t].low)), _mm256_add_epi32(dot[t].high, widen(sum[t].high))};
+        const I before = first == 0 ? I{start(t), start(t)} : dot[t];
+        dot[t] = {_mm256_add_epi32(before.low, widen(sum[t].low)), _mm256_add_epi32(before.high, widen(sum[t].high))};
       }
     }
   }
@@ -59,8 +67,8 @@ struct SignedCodes {
     return widen(_mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, weight)));
   }
 
-  template <int Tokens, int Quads, class Codes, class Activations>
-  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, I* dot) {
+  template <int Tokens, int Quads, class Codes, class Activations, class Start>
+  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, Start /*start*/, I* dot) {
     const __m256i flip = _mm256_set1_epi8(-128);
 #pragma GCC unroll 8
     for (int q = 0; q < Quads; ++q) {
@@ -70,8 +78,13 @@ struct SignedCodes {
 #pragma GCC unroll 4
       for (int t = 0; t < Tokens; ++t) {
         const __m256i x = activations(t, q);
-        dot[t] = {_mm256_add_epi32(dot[t].low, product(magnitude.low, w.low, x)),
-                  _mm256_add_epi32(dot[t].high, product(magnitude.high, w.high, x))};
+        const I products = {product(magnitude.low, w.low, x), product(magnitude.high, w.high, x)};
+        if (q == 0) {
+          dot[t] = products;  // signed weights need no start
+        } else {
+          dot[t] = {_mm256_add_epi32(dot[t].low, products.low), _mm256_add_epi32(dot[t].high, products.high)};
+          settle(dot[t]);
+        }
       }
     }
   }
@@ -79,15 +92,14 @@ struct SignedCodes {
 
 }  // namespace
 
-#define RIDGE_AVX2_Q8(type, codes)                                                                   \
-  {Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL((MatmulQ8<type, codes<type>>::matmul)), \
-   "matmul_q8 " #type " avx2"}
+#define RIDGE_AVX2_Q8(type, codes) \
+  { Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL((MatmulQ8<type, codes<type>>::matmul)), "avx2" }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_AVX2_Q8(Q4_0, SmallCodes),   RIDGE_AVX2_Q8(Q4_1, SmallCodes),    RIDGE_AVX2_Q8(Q5_0, SmallCodes),
-    RIDGE_AVX2_Q8(Q5_1, SmallCodes),   RIDGE_AVX2_Q8(Q8_0, SignedCodes),   RIDGE_AVX2_Q8(Q2_K, SmallCodes),
-    RIDGE_AVX2_Q8(Q3_K, SmallCodes),   RIDGE_AVX2_Q8(Q4_K, SmallCodes),    RIDGE_AVX2_Q8(Q5_K, SmallCodes),
-    RIDGE_AVX2_Q8(Q6_K, SmallCodes),   RIDGE_AVX2_Q8(IQ4_NL, SignedCodes), RIDGE_AVX2_Q8(IQ4_XS, SignedCodes),
+    RIDGE_AVX2_Q8(Q4_0, SmallCodes),  RIDGE_AVX2_Q8(Q4_1, SmallCodes),    RIDGE_AVX2_Q8(Q5_0, SmallCodes),
+    RIDGE_AVX2_Q8(Q5_1, SmallCodes),  RIDGE_AVX2_Q8(Q8_0, SignedCodes),   RIDGE_AVX2_Q8(Q2_K, SmallCodes),
+    RIDGE_AVX2_Q8(Q3_K, SmallCodes),  RIDGE_AVX2_Q8(Q4_K, SmallCodes),    RIDGE_AVX2_Q8(Q5_K, SmallCodes),
+    RIDGE_AVX2_Q8(Q6_K, SmallCodes),  RIDGE_AVX2_Q8(IQ4_NL, SignedCodes), RIDGE_AVX2_Q8(IQ4_XS, SignedCodes),
     RIDGE_AVX2_Q8(MXFP4, SmallCodes),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);

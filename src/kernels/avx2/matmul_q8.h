@@ -40,19 +40,18 @@ struct MatmulQ8 {
 
   // acc[t] continued over one tile. get(q): the codes of quad q; s, m: the tile's scales and minima, [kGroups][16].
   template <int Tokens, class Get>
-  static RIDGE_INLINE void multiply_tile(Get get, const float* s, const float* m, const Row* rows, size_t tile, F* acc) {
+  static RIDGE_INLINE void multiply_tile(Get get, const float* s, const float* m, const Row* rows, size_t tile,
+                                         F* acc) {
 #pragma GCC unroll 2
     for (int g = 0; g < kGroups; ++g) {
       I dot[Tokens];
-#pragma GCC unroll 4
-      for (int t = 0; t < Tokens; ++t) {
-        const __m256i start = _mm256_set1_epi32(-Dot::kZero * group_sum(rows[t], tile, g));
-        dot[t] = {start, start};
-      }
       Dot::template accumulate<Tokens, kGroupQuads>(
           [&](int q) __attribute__((always_inline)) { return get(g * kGroupQuads + q); },
           [&](int t, int q) __attribute__((always_inline)) {
             return broadcast4(rows[t].q + 32 * tile + 4 * (g * kGroupQuads + q));
+          },
+          [&](int t) __attribute__((always_inline)) {
+            return _mm256_set1_epi32(-Dot::kZero * group_sum(rows[t], tile, g));
           },
           dot);
       const F scale = Vec::load(s + 16 * g);
@@ -76,38 +75,46 @@ struct MatmulQ8 {
       Format::scales(panel, scales);
       const int count = tiles - first < Format::kUnitTiles ? static_cast<int>(tiles - first) : Format::kUnitTiles;
       for (int t = 0; t < count; ++t) {
-        multiply_tile<1>([&](int q) __attribute__((always_inline)) { return Format::quad(panel, t, q); },
-                         scales.s[t * kGroups], scales.m[t * kGroups], &row, first + static_cast<size_t>(t), &acc);
+        multiply_tile<1>(
+            [&](int q) __attribute__((always_inline)) { return Format::quad(panel, t, q); }, scales.s[t * kGroups],
+            scales.m[t * kGroups], &row, first + static_cast<size_t>(t), &acc);
       }
     }
     return acc;
   }
 
+  // codes: [kQuads][64]. acc: [Tokens][16]. Both go through memory as whole registers; copying the structs would be done
+  // in pieces of 16 bytes, which the next load of 32 has to wait for.
+  //
+  // A function of its own: inlined into the loop over tokens, the codes would live in registers all the way through it and
+  // push the sums out.
   template <int Tokens>
-  static RIDGE_INLINE void some_tokens(const I* codes, const float* s, const float* m, const Row* rows, size_t tile,
-                                       F* acc) {
+  static __attribute__((noinline)) void some_tokens(const uint8_t* codes, const float* s, const float* m,
+                                                    const Row* rows, size_t tile, float* acc) {
     F registers[Tokens];
 #pragma GCC unroll 4
-    for (int t = 0; t < Tokens; ++t) registers[t] = acc[t];
-    multiply_tile<Tokens>([&](int q) __attribute__((always_inline)) { return codes[q]; }, s, m, rows, tile, registers);
+    for (int t = 0; t < Tokens; ++t) registers[t] = Vec::load(acc + 16 * t);
+    multiply_tile<Tokens>([&](int q) __attribute__((always_inline)) { return load(codes + 64 * q); }, s, m, rows, tile,
+                          registers);
 #pragma GCC unroll 4
-    for (int t = 0; t < Tokens; ++t) acc[t] = registers[t];
+    for (int t = 0; t < Tokens; ++t) Vec::store(acc + 16 * t, registers[t]);
   }
 
-  static void many_tokens(const uint8_t* panel, size_t tiles, const Row* rows, size_t tokens, F* acc) {
+  // acc: [tokens][16].
+  static void many_tokens(const uint8_t* panel, size_t tiles, const Row* rows, size_t tokens, float* acc) {
     Scales scales;
-    I codes[kQuads];
-    for (size_t t = 0; t < tokens; ++t) acc[t] = Vec::zero();
+    alignas(64) uint8_t codes[64 * kQuads];
+    for (size_t t = 0; t < tokens; ++t) Vec::store(acc + 16 * t, Vec::zero());
     for (size_t tile = 0; tile < tiles; ++tile) {
       const int in_unit = static_cast<int>(tile % Format::kUnitTiles);
       if (in_unit == 0) Format::scales(panel, scales);
 #pragma GCC unroll 8
-      for (int q = 0; q < kQuads; ++q) codes[q] = Format::quad(panel, in_unit, q);
+      for (int q = 0; q < kQuads; ++q) store(codes + 64 * q, Format::quad(panel, in_unit, q));
       const float* s = scales.s[in_unit * kGroups];
       const float* m = scales.m[in_unit * kGroups];
       size_t t = 0;
-      for (; t + 4 <= tokens; t += 4) some_tokens<4>(codes, s, m, rows + t, tile, acc + t);
-      for (; t < tokens; ++t) some_tokens<1>(codes, s, m, rows + t, tile, acc + t);
+      for (; t + 4 <= tokens; t += 4) some_tokens<4>(codes, s, m, rows + t, tile, acc + 16 * t);
+      for (; t < tokens; ++t) some_tokens<1>(codes, s, m, rows + t, tile, acc + 16 * t);
       if (in_unit + 1 == Format::kUnitTiles) panel += Format::kUnitBytes;
     }
   }
@@ -128,13 +135,15 @@ struct MatmulQ8 {
       const uint8_t* panel = args.panels;
       for (size_t row = 0; row < args.rows; row += kPanelRows, panel += panel_bytes) {
         float* out = args.out + first * args.out_stride + row;
-        F acc[kTokenBlock];
         if (tokens == 1) {
-          acc[0] = one_token(panel, tiles, rows[0]);
-        } else {
-          many_tokens(panel, tiles, rows, tokens, acc);
+          Vec::store(out, one_token(panel, tiles, rows[0]), rows_of_panel(args, row));
+          continue;
         }
-        for (size_t t = 0; t < tokens; ++t) Vec::store(out + t * args.out_stride, acc[t], rows_of_panel(args, row));
+        alignas(64) float acc[16 * kTokenBlock];
+        many_tokens(panel, tiles, rows, tokens, acc);
+        for (size_t t = 0; t < tokens; ++t) {
+          Vec::store(out + t * args.out_stride, Vec::load(acc + 16 * t), rows_of_panel(args, row));
+        }
       }
     }
   }

@@ -13,8 +13,12 @@
 namespace ridge::avx2 {
 namespace {
 
-RIDGE_INLINE __m128i load16(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-RIDGE_INLINE void store16(uint8_t* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
+RIDGE_INLINE __m128i load16(const uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+RIDGE_INLINE void store16(uint8_t* p, __m128i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
+}
 
 // Where the 16 rows' current block begins.
 struct Rows {
@@ -23,7 +27,8 @@ struct Rows {
   const uint8_t* row(int r) const { return p + static_cast<size_t>(r) * stride; }
 };
 
-// ---- What happens to words on the way --------------------------------------------------------------------------------
+// ---- What happens to words on the way
+// --------------------------------------------------------------------------------
 
 struct AsIs {
   static RIDGE_INLINE __m128i apply(__m128i v) { return v; }
@@ -50,7 +55,8 @@ struct BitPlanes {
   }
 };
 
-// ---- Transpositions --------------------------------------------------------------------------------------------------
+// ---- Transpositions
+// --------------------------------------------------------------------------------------------------
 
 // Word j of four rows to out + 64 j.
 template <class Change>
@@ -95,7 +101,8 @@ RIDGE_INLINE void half(const Rows& rows, uint8_t* out) {
   memcpy(out, value, 32);
 }
 
-// ---- Formats: block(rows, unit, index of the block in its unit) ------------------------------------------------------
+// ---- Formats: block(rows, unit, index of the block in its unit)
+// ------------------------------------------------------
 
 template <size_t block_columns, size_t block_bytes, size_t unit_blocks, size_t unit_bytes>
 struct Layout {
@@ -194,7 +201,8 @@ void pack(const PackArgs& args) {
   for (size_t i = 0; b < blocks; ++b, ++i, rows.p += Format::kFileBytes) Format::block(rows, unit, i);
 }
 
-// ---- Float types -----------------------------------------------------------------------------------------------------
+// ---- Float types
+// -----------------------------------------------------------------------------------------------------
 
 void pack_f32(const PackArgs& args) {
   if (args.row_count < kPanelRows) return pack_panel(args);
@@ -211,8 +219,8 @@ RIDGE_INLINE void eight_halves(const Rows& rows, int first_row, uint8_t* out) {
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     const __m128i a = load16(rows.row(first_row + 2 * i)), b = load16(rows.row(first_row + 2 * i + 1));
-    pair[2 * i] = _mm_unpacklo_epi16(a, b);       // columns 0 … 3 of two rows
-    pair[2 * i + 1] = _mm_unpackhi_epi16(a, b);   // columns 4 … 7
+    pair[2 * i] = _mm_unpacklo_epi16(a, b);      // columns 0 … 3 of two rows
+    pair[2 * i + 1] = _mm_unpackhi_epi16(a, b);  // columns 4 … 7
   }
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
@@ -245,7 +253,7 @@ void pack_16_bits(const PackArgs& args) {
 }  // namespace
 
 #define RIDGE_AVX2_PACK(type, ...) \
-  {Op::pack, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(__VA_ARGS__), "pack " #type " avx2"}
+  { Op::pack, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(__VA_ARGS__), "avx2" }
 
 const KernelEntry kPackEntries[] = {
     RIDGE_AVX2_PACK(F32, pack_f32),

@@ -67,7 +67,9 @@ struct Vec {
   static F sub(F a, F b) { return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)}; }
   static F mul(F a, F b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
   static F div(F a, F b) { return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)}; }
-  static F min(F a, F b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }  // b where either is NaN
+  static F min(F a, F b) {
+    return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)};
+  }  // b where either is NaN
   static F max(F a, F b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
   static F fma(F a, F b, F c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
@@ -139,7 +141,7 @@ struct Vec {
   }
   static float bits_to_float(int bits) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(bits))); }
   static I round(F x) { return {_mm256_cvtps_epi32(x.low), _mm256_cvtps_epi32(x.high)}; }  // ties to even
-  static void store_bytes(int8_t* p, I x) {  // each −127 … 127
+  static void store_bytes(int8_t* p, I x) {                                                // each −127 … 127
     const __m128i a = _mm_packs_epi32(_mm256_castsi256_si128(x.low), _mm256_extracti128_si256(x.low, 1));
     const __m128i b = _mm_packs_epi32(_mm256_castsi256_si128(x.high), _mm256_extracti128_si256(x.high, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(a, b));

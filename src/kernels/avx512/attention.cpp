@@ -8,7 +8,7 @@
 namespace ridge::avx512 {
 
 const KernelEntry kAttentionEntries[] = {
-    {Op::attention, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(simd::Attention<Vec>::attention), "attention avx512"},
+    {Op::attention, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(simd::Attention<Vec>::attention), "avx512"},
 };
 const size_t kAttentionCount = sizeof(kAttentionEntries) / sizeof(kAttentionEntries[0]);
 

@@ -1,28 +1,36 @@
-// Weights of any type × float activations (contract: kernels.h, layouts: docs/panels.md). Float weights of ordinary runs,
-// and quantised ones under --numerics exact: their values are the file's, dequantised exactly.
+// Weights of any type × float activations (contract: kernels.h, layouts: docs/panels.md). Float weights of ordinary
+// runs, and quantised ones under --numerics exact: their values are the file's, dequantised exactly.
 //
-// kChunk columns of a panel become floats in L1 (F32 panels are used where they lie); then one fused multiply-add per
-// weight and token. One token: two panels side by side, as one chain of additions would wait for itself. More tokens:
-// 12 × 16 accumulators in registers, the activations packed so that a column's 12 values are neighbours.
+// A chunk of columns of a panel becomes floats in L1 (F32 panels are used where they lie); then one fused multiply-add
+// per weight and token. One token: two panels side by side, as one chain of additions would wait for itself. More
+// tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours.
 #include "kernels/avx512/matmul_tiles.h"
 
 namespace ridge::avx512 {
 namespace {
 
-constexpr size_t kChunk = 256;            // a unit of the largest types; 16 KiB of floats
-constexpr size_t kMaxTokens = 36;         // 36 KiB of packed activations
 constexpr int kTokenBlock = 12;
-constexpr size_t kPrefetchBytes = 4096;   // decode reads ahead: the hardware stops at each page
+constexpr size_t kPrefetchBytes = 1024;  // how far decode reads ahead
+
+// Columns that are unfolded at a time, and tokens that use them before they are dropped. Quantised types come in units
+// of 256 columns. Float ones leave room for more tokens, so that their bytes are read less often.
+constexpr size_t kFloatChunk = 128, kFloatTokens = 48;
+constexpr size_t kQuantChunk = 256, kQuantTokens = 24;
+constexpr size_t kPacked = 6144;  // activations of a chunk: 24 KiB beside two panels' 32 KiB
+static_assert(kFloatChunk * kFloatTokens <= kPacked && kQuantChunk * kQuantTokens <= kPacked);
 
 struct alignas(64) Floats {
-  float values[kChunk * kPanelRows];      // [column, row]
+  float values[kQuantChunk * kPanelRows];  // [column, row]
 };
 
-RIDGE_INLINE void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p) + kPrefetchBytes, _MM_HINT_T0); }
+RIDGE_INLINE void prefetch(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p) + kPrefetchBytes, _MM_HINT_T0);
+}
 
 // Each weight struct: the bytes of a panel, and columns [col, col + count) as floats, in `buffer` or in place.
 struct WeightF32 {
   static constexpr bool kInPlace = true;
+  static constexpr size_t kChunk = kFloatChunk, kMaxTokens = kFloatTokens;
   static size_t stride(size_t cols) { return 64 * cols; }
   static const float* floats(const uint8_t* panel, size_t col, size_t, Floats&) {
     return reinterpret_cast<const float*>(panel) + kPanelRows * col;
@@ -31,6 +39,7 @@ struct WeightF32 {
 
 struct WeightF16 {
   static constexpr bool kInPlace = false;
+  static constexpr size_t kChunk = kFloatChunk, kMaxTokens = kFloatTokens;
   static size_t stride(size_t cols) { return (32 * cols + 63) / 64 * 64; }
   static const float* floats(const uint8_t* panel, size_t col, size_t count, Floats& buffer) {
     for (size_t c = 0; c < count; ++c) {
@@ -44,6 +53,7 @@ struct WeightF16 {
 
 struct WeightBF16 {
   static constexpr bool kInPlace = false;
+  static constexpr size_t kChunk = kFloatChunk, kMaxTokens = kFloatTokens;
   static size_t stride(size_t cols) { return WeightF16::stride(cols); }
   static const float* floats(const uint8_t* panel, size_t col, size_t count, Floats& buffer) {
     for (size_t c = 0; c < count; ++c) {
@@ -59,6 +69,7 @@ struct WeightBF16 {
 template <class Format>
 struct Dequantized {
   static constexpr bool kInPlace = false;
+  static constexpr size_t kChunk = kQuantChunk, kMaxTokens = kQuantTokens;
   static size_t stride(size_t cols) { return panel_stride<Format>(cols); }
 
   // Column 4 v + i of a tile. The product is exact, so its fused addition is the file's formula.
@@ -111,8 +122,8 @@ void decode_panels(const MatmulArgs& args, const uint8_t* first, size_t row) {
   const size_t stride = Weight::stride(args.cols);
 #pragma GCC unroll 2
   for (int p = 0; p < panels; ++p) acc[p] = _mm512_setzero_ps();
-  for (size_t col = 0; col < args.cols; col += kChunk) {
-    const size_t count = args.cols - col < kChunk ? args.cols - col : kChunk;
+  for (size_t col = 0; col < args.cols; col += Weight::kChunk) {
+    const size_t count = args.cols - col < Weight::kChunk ? args.cols - col : Weight::kChunk;
 #pragma GCC unroll 2
     for (int p = 0; p < panels; ++p) w[p] = Weight::floats(first + p * stride, col, count, buffers[p]);
     for (size_t c = 0; c < count; ++c) {
@@ -151,21 +162,34 @@ struct Outputs {
   bool first;  // first chunk of the columns: accumulators begin at zero
 };
 
-// x: [columns, tokens]
-template <int tokens>
-void multiply_block(const float* w, size_t columns, const float* x, const Outputs& o) {
-  __m512 acc[tokens];
+// w: panels × [columns, 16]; x: [columns, tokens]. Two panels share each broadcast activation: with one, the loads of
+// 12 broadcasts per 12 multiply-adds were the bound (169 → 195 GFLOP/s in L1).
+template <int panels, int tokens>
+void multiply_block(const float* const* w, size_t columns, const float* x, const Outputs* o) {
+  __m512 acc[panels][tokens];
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
 #pragma GCC unroll 12
-  for (int t = 0; t < tokens; ++t) {
-    acc[t] = o.first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(o.mask, o.out + t * o.stride);
+    for (int t = 0; t < tokens; ++t) {
+      acc[p][t] = o[p].first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(o[p].mask, o[p].out + t * o[p].stride);
+    }
   }
-  for (size_t c = 0; c < columns; ++c, w += kPanelRows, x += tokens) {
-    const __m512 weight = _mm512_loadu_ps(w);
+  for (size_t c = 0; c < columns; ++c, x += tokens) {
+    __m512 weight[panels];
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; ++p) weight[p] = _mm512_loadu_ps(w[p] + kPanelRows * c);
 #pragma GCC unroll 12
-    for (int t = 0; t < tokens; ++t) acc[t] = _mm512_fmadd_ps(weight, _mm512_set1_ps(x[t]), acc[t]);
+    for (int t = 0; t < tokens; ++t) {
+      const __m512 activation = _mm512_set1_ps(x[t]);
+#pragma GCC unroll 2
+      for (int p = 0; p < panels; ++p) acc[p][t] = _mm512_fmadd_ps(weight[p], activation, acc[p][t]);
+    }
   }
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
 #pragma GCC unroll 12
-  for (int t = 0; t < tokens; ++t) _mm512_mask_storeu_ps(o.out + t * o.stride, o.mask, acc[t]);
+    for (int t = 0; t < tokens; ++t) _mm512_mask_storeu_ps(o[p].out + t * o[p].stride, o[p].mask, acc[p][t]);
+  }
 }
 
 // Cuts tokens into blocks: f.operator()<n>(first) for each block of n tokens.
@@ -179,35 +203,60 @@ RIDGE_INLINE void for_blocks(size_t tokens, const F& f) {
   if (tokens - t == 1) return f.template operator()<1>(t);
 }
 
-// A block of n tokens that begins at token t lies at packed + t · kChunk, as [columns, n].
+// A block of n tokens that begins at token t lies at packed + t · chunk, as [columns, n].
+template <size_t chunk>
 void pack_activations(const float* x, size_t stride, size_t tokens, size_t columns, float* packed) {
   for_blocks(tokens, [&]<int n>(size_t t) {
-    float* out = packed + t * kChunk;
+    float* out = packed + t * chunk;
     for (size_t c = 0; c < columns; ++c) {
       for (size_t i = 0; i < n; ++i) out[c * n + i] = x[(t + i) * stride + c];
     }
   });
 }
 
+// Which tokens and columns of a product are computed now; the activations are packed.
+struct Chunk {
+  const float* packed;
+  size_t token, tokens, col, count;
+};
+
+template <class Weight, int panels>
+RIDGE_INLINE void multiply_panels(const MatmulArgs& args, const Chunk& chunk, size_t row, Floats* buffers) {
+  const size_t stride = Weight::stride(args.cols);
+  const uint8_t* first = args.panels + row / kPanelRows * stride;
+  const float* w[panels];
+  Outputs outputs[panels];
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
+    const size_t r = row + p * kPanelRows;
+    w[p] = Weight::floats(first + p * stride, chunk.col, chunk.count, buffers[p]);
+    outputs[p] = {args.out + chunk.token * args.out_stride + r, args.out_stride, row_mask(args.rows - r),
+                  chunk.col == 0};
+  }
+  for_blocks(chunk.tokens, [&]<int n>(size_t t) {
+    Outputs block[panels];
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; ++p) {
+      block[p] = outputs[p];
+      block[p].out += t * args.out_stride;
+    }
+    multiply_block<panels, n>(w, chunk.count, chunk.packed + t * Weight::kChunk, block);
+  });
+}
+
 template <class Weight>
 void prefill(const MatmulArgs& args) {
-  float packed[kMaxTokens * kChunk];
-  Floats buffer;
-  const size_t stride = Weight::stride(args.cols);
-  for (size_t token = 0; token < args.tokens; token += kMaxTokens) {
-    const size_t tokens = args.tokens - token < kMaxTokens ? args.tokens - token : kMaxTokens;
-    for (size_t col = 0; col < args.cols; col += kChunk) {
-      const size_t count = args.cols - col < kChunk ? args.cols - col : kChunk;
-      pack_activations(args.x + token * args.x_stride + col, args.x_stride, tokens, count, packed);
-      const uint8_t* panel = args.panels;
-      for (size_t row = 0; row < args.rows; row += kPanelRows, panel += stride) {
-        const float* w = Weight::floats(panel, col, count, buffer);
-        float* out = args.out + token * args.out_stride + row;
-        for_blocks(tokens, [&]<int n>(size_t t) {
-          multiply_block<n>(w, count, packed + t * kChunk,
-                            {out + t * args.out_stride, args.out_stride, row_mask(args.rows - row), col == 0});
-        });
-      }
+  float packed[kPacked];
+  Floats buffers[2];
+  for (size_t token = 0; token < args.tokens; token += Weight::kMaxTokens) {
+    const size_t tokens = args.tokens - token < Weight::kMaxTokens ? args.tokens - token : Weight::kMaxTokens;
+    for (size_t col = 0; col < args.cols; col += Weight::kChunk) {
+      const size_t count = args.cols - col < Weight::kChunk ? args.cols - col : Weight::kChunk;
+      pack_activations<Weight::kChunk>(args.x + token * args.x_stride + col, args.x_stride, tokens, count, packed);
+      const Chunk chunk = {packed, token, tokens, col, count};
+      size_t row = 0;
+      for (; row + kPanelRows < args.rows; row += 2 * kPanelRows) multiply_panels<Weight, 2>(args, chunk, row, buffers);
+      if (row < args.rows) multiply_panels<Weight, 1>(args, chunk, row, buffers);
     }
   }
 }
@@ -223,9 +272,11 @@ void matmul_float(const MatmulArgs& args) {
 
 }  // namespace
 
-#define RIDGE_ENTRY(type, ...)                                      \
-  {Op::matmul_float, Isa::avx512, Type::type, kBitAvx2Fma | kBitAvx512, \
-   RIDGE_KERNEL(matmul_float<__VA_ARGS__>), "avx512"}
+#define RIDGE_ENTRY(type, ...)                                                                                    \
+  {                                                                                                               \
+    Op::matmul_float, Isa::avx512, Type::type, kBitAvx2Fma | kBitAvx512, RIDGE_KERNEL(matmul_float<__VA_ARGS__>), \
+        "avx512"                                                                                                  \
+  }
 
 const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_ENTRY(F32, WeightF32),

@@ -1,5 +1,5 @@
-// The panel layouts (docs/panels.md) in AVX-512: one struct per quantised type that unfolds tiles of 16 rows × 32 columns
-// into registers. Both matmul files are templates over these structs; adding a type means adding one here.
+// The panel layouts (docs/panels.md) in AVX-512: one struct per quantised type that unfolds tiles of 16 rows × 32
+// columns into registers. Both matmul files are templates over these structs; adding a type means adding one here.
 //
 // Not for: other ISAs, or code outside this folder (everything has internal linkage).
 //
@@ -11,11 +11,6 @@
 #include <immintrin.h>
 
 #include "kernels/entries.h"
-
-// g++ 12 warns of its own _mm512_undefined_ps() (GCC bug 105593).
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
 
 #define RIDGE_INLINE inline __attribute__((always_inline))
 
@@ -31,11 +26,15 @@ struct Tile {
   __m512 m[2];        // minimum of each row, per group
 };
 
-RIDGE_INLINE __m512i load(const uint8_t* p) { return _mm512_loadu_si512(p); }
+RIDGE_INLINE __m512i load(const uint8_t* p) {
+  return _mm512_loadu_si512(p);
+}
 RIDGE_INLINE __m512 load_halves(const uint8_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-RIDGE_INLINE __m512i byte_mask(char value) { return _mm512_set1_epi8(value); }
+RIDGE_INLINE __m512i byte_mask(char value) {
+  return _mm512_set1_epi8(value);
+}
 // (v >> shift) & mask in every byte; a negative shift goes left.
 template <int shift>
 RIDGE_INLINE __m512i bits(__m512i v, char mask) {
@@ -60,7 +59,9 @@ template <int i>
 RIDGE_INLINE __m512i signed_byte(__m512i v) {
   return _mm512_srai_epi32(_mm512_slli_epi32(v, 24 - 8 * i), 24);
 }
-RIDGE_INLINE __m512 scaled(__m512 d, __m512i factor) { return _mm512_mul_ps(d, _mm512_cvtepi32_ps(factor)); }
+RIDGE_INLINE __m512 scaled(__m512 d, __m512i factor) {
+  return _mm512_mul_ps(d, _mm512_cvtepi32_ps(factor));
+}
 // -(d · factor)
 RIDGE_INLINE __m512 negated(__m512 d, __m512i factor) {
   return _mm512_xor_ps(scaled(d, factor), _mm512_set1_ps(-0.0f));
@@ -321,7 +322,7 @@ struct Q6_K : Layout<8, 0, 424, 2, 32, false> {
     const uint8_t* high = unit.p + 2368 + 64 * (8 * (t / 4));
 #pragma GCC unroll 8
     for (int i = 0; i < kQuads; ++i) {
-      const __m512i nibble = bits<k < 2 ? 0 : 4>(avx512::load(low + 64 * i), 15);
+      const __m512i nibble = bits < k < 2 ? 0 : 4 > (avx512::load(low + 64 * i), 15);
       tile.q[i] = or_bits<2 * k - 4>(nibble, avx512::load(high + 64 * i), 0x30);
     }
   }
@@ -368,7 +369,9 @@ RIDGE_INLINE size_t panel_stride(size_t cols) {
 }
 
 // Rows [0, 16) of the outputs that exist.
-RIDGE_INLINE __mmask16 row_mask(size_t rows) { return rows >= 16 ? 0xffff : static_cast<__mmask16>((1u << rows) - 1); }
+RIDGE_INLINE __mmask16 row_mask(size_t rows) {
+  return rows >= 16 ? 0xffff : static_cast<__mmask16>((1u << rows) - 1);
+}
 
 }  // namespace
 }  // namespace ridge::avx512

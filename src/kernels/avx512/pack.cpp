@@ -1,16 +1,11 @@
-// File layout → panels: the bytes of pack_panel() (docs/panels.md), as 128-bit loads from 16 rows and 4 × 4 transpositions
-// of words. Streamed models are rearranged in every pass, so this runs at the speed of memory.
+// File layout → panels: the bytes of pack_panel() (docs/panels.md), as 128-bit loads from 16 rows and 4 × 4
+// transpositions of words. Streamed models are rearranged in every pass, so this runs at 80 to 95 % of memcpy's rate.
 //
 // Nothing is read beyond the rows: where a block's last words would be overshot, the load begins earlier and its first
 // words are ignored. Panels of fewer than 16 rows (the last of a tensor) go to the reference.
 #include <immintrin.h>
 
 #include "kernels/entries.h"
-
-// g++ 12 warns of its own _mm512_undefined_ps() (GCC bug 105593).
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
 
 #define RIDGE_INLINE inline __attribute__((always_inline))
 
@@ -22,9 +17,15 @@ struct Words {
   __m512i w[4];
 };
 
-RIDGE_INLINE __m128i load_128(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-RIDGE_INLINE void store(uint8_t* p, __m512i v) { _mm512_storeu_si512(p, v); }
-RIDGE_INLINE void store_256(uint8_t* p, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+RIDGE_INLINE __m128i load_128(const uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+RIDGE_INLINE void store(uint8_t* p, __m512i v) {
+  _mm512_storeu_si512(p, v);
+}
+RIDGE_INLINE void store_256(uint8_t* p, __m256i v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+}
 
 // Rows j, j + 4, j + 8 and j + 12 share a register, so that after the transposition inside its quarters the rows are in
 // order. Inserts from memory do not use the shuffle port, which is the bottleneck: 8 shuffles per 256 bytes.
@@ -204,6 +205,20 @@ struct IQ4_XS {
   }
 };
 
+// The next panel's rows, wherever `args` ends, fetched in step with this panel: 16 short streams per panel are more
+// than the hardware prefetchers follow (Q4_K from DRAM, 8 MiB slots: 8.0 → 10.0 GB/s). Streaming stores were tried: 10
+// % faster here, but the matmul that reads the panels next then finds them in no cache (together 6.3 → 5.6 GB/s).
+struct NextPanel {
+  const uint8_t* p;
+
+  explicit RIDGE_INLINE NextPanel(const PackArgs& args) : p(args.rows + kPanelRows * args.row_stride) {}
+  RIDGE_INLINE void fetch(size_t bytes) {
+    for (size_t line = 0; line < bytes; line += 64, p += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+    }
+  }
+};
+
 template <class Format>
 void pack(const PackArgs& args) {
   if (args.row_count != kPanelRows) return pack_panel(args);
@@ -211,7 +226,9 @@ void pack(const PackArgs& args) {
   size_t left = args.cols / Format::kBlock;
   const uint8_t* p = args.rows;
   uint8_t* unit = args.panel;
+  NextPanel next(args);
   for (; left >= kUnit; left -= kUnit, unit += Format::kUnitBytes) {
+    next.fetch(kPanelRows * kUnit * Format::kBytes);
 #pragma GCC unroll 4
     for (size_t b = 0; b < kUnit; ++b, p += Format::kBytes) Format::block(p, args.row_stride, b, unit);
   }
@@ -231,15 +248,21 @@ RIDGE_INLINE void tail_columns(const PackArgs& args, size_t begin) {
 
 void pack_32(const PackArgs& args) {
   if (args.row_count != kPanelRows) return pack_panel(args);
+  NextPanel next(args);
   size_t c = 0;
-  for (; c + 4 <= args.cols; c += 4) copy_words<1>(args.rows + 4 * c, args.row_stride, args.panel + 64 * c);
+  for (; c + 4 <= args.cols; c += 4) {
+    next.fetch(16 * kPanelRows);
+    copy_words<1>(args.rows + 4 * c, args.row_stride, args.panel + 64 * c);
+  }
   tail_columns<uint32_t>(args, c);
 }
 
 void pack_16(const PackArgs& args) {
   if (args.row_count != kPanelRows) return pack_panel(args);
+  NextPanel next(args);
   size_t c = 0;
   for (; c + 8 <= args.cols; c += 8) {
+    next.fetch(16 * kPanelRows);
     const Words v = words(args.rows + 2 * c, args.row_stride);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) store(args.panel + 32 * c + 64 * j, split_halves(v.w[j]));
@@ -251,7 +274,7 @@ void pack_16(const PackArgs& args) {
 }  // namespace
 
 #define RIDGE_ENTRY(type, ...) \
-  {Op::pack, Isa::avx512, Type::type, kBitAvx2Fma | kBitAvx512, RIDGE_KERNEL(__VA_ARGS__), "avx512"}
+  { Op::pack, Isa::avx512, Type::type, kBitAvx2Fma | kBitAvx512, RIDGE_KERNEL(__VA_ARGS__), "avx512" }
 
 const KernelEntry kPackEntries[] = {
     RIDGE_ENTRY(F32, pack_32),

@@ -11,7 +11,7 @@ namespace {
 struct Vec {
   using F = __m512;
   using I = __m512i;
-  static constexpr size_t kAccumulators = 8;       // of F: two FMA ports, latency 4
+  static constexpr size_t kAccumulators = 8;        // of F: two FMA ports, latency 4
   static constexpr size_t kValueAccumulators = 16;  // out of 32 registers
 
   static __mmask16 mask(size_t n) { return static_cast<__mmask16>((1u << n) - 1); }  // n ≤ 16

@@ -11,20 +11,20 @@ using Kernel = simd::Vector<Vec>;
 }  // namespace
 
 const KernelEntry kVectorEntries[] = {
-    {Op::quantize, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::quantize), "quantize avx512"},
-    {Op::rms_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rms_norm), "rms_norm avx512"},
-    {Op::add, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::add), "add avx512"},
-    {Op::scale, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::scale), "scale avx512"},
-    {Op::swiglu, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::swiglu), "swiglu avx512"},
-    {Op::geglu, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::geglu), "geglu avx512"},
-    {Op::softcap, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::softcap), "softcap avx512"},
-    {Op::rope_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rope_norm), "rope_norm avx512"},
-    {Op::rope_neox, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rope_neox), "rope_neox avx512"},
-    {Op::exp_sum, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::exp_sum), "exp_sum avx512"},
-    {Op::store_key_f16, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_key_f16), "store_key_f16 avx512"},
-    {Op::store_key_f32, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_key_f32), "store_key_f32 avx512"},
-    {Op::store_value_f16, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_value_f16), "store_value_f16 avx512"},
-    {Op::store_value_f32, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_value_f32), "store_value_f32 avx512"},
+    {Op::quantize, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::quantize), "avx512"},
+    {Op::rms_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rms_norm), "avx512"},
+    {Op::add, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::add), "avx512"},
+    {Op::scale, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::scale), "avx512"},
+    {Op::swiglu, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::swiglu), "avx512"},
+    {Op::geglu, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::geglu), "avx512"},
+    {Op::softcap, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::softcap), "avx512"},
+    {Op::rope_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rope_norm), "avx512"},
+    {Op::rope_neox, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rope_neox), "avx512"},
+    {Op::exp_sum, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::exp_sum), "avx512"},
+    {Op::store_key_f16, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_key_f16), "avx512"},
+    {Op::store_key_f32, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_key_f32), "avx512"},
+    {Op::store_value_f16, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_value_f16), "avx512"},
+    {Op::store_value_f32, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_value_f32), "avx512"},
 };
 const size_t kVectorCount = sizeof(kVectorEntries) / sizeof(kVectorEntries[0]);
 

@@ -13,8 +13,10 @@ template <class Format>
 struct DotProduct {
   static constexpr int kZero = Format::kZero;
 
-  template <int Tokens, int Quads, class Codes, class Activations>
-  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, I* dot) {
+  template <int Tokens, int Quads, class Codes, class Activations, class Start>
+  static RIDGE_INLINE void accumulate(Codes codes, Activations activations, Start start, I* dot) {
+#pragma GCC unroll 4
+    for (int t = 0; t < Tokens; ++t) dot[t] = {start(t), start(t)};
 #pragma GCC unroll 8
     for (int q = 0; q < Quads; ++q) {
       const I c = codes(q);
@@ -34,14 +36,13 @@ void matmul(const MatmulArgs& args) {
 
 }  // namespace
 
-#define RIDGE_AVXVNNI_Q8(type)                                                                             \
-  {Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma | kBitAvxVnni, RIDGE_KERNEL(matmul<avx2::type>), \
-   "matmul_q8 " #type " avx2 (avx-vnni)"}
+#define RIDGE_AVXVNNI_Q8(type) \
+  { Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma | kBitAvxVnni, RIDGE_KERNEL(matmul<avx2::type>), "avx2 vnni" }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_AVXVNNI_Q8(Q4_0),   RIDGE_AVXVNNI_Q8(Q4_1),   RIDGE_AVXVNNI_Q8(Q5_0), RIDGE_AVXVNNI_Q8(Q5_1),
-    RIDGE_AVXVNNI_Q8(Q8_0),   RIDGE_AVXVNNI_Q8(Q2_K),   RIDGE_AVXVNNI_Q8(Q3_K), RIDGE_AVXVNNI_Q8(Q4_K),
-    RIDGE_AVXVNNI_Q8(Q5_K),   RIDGE_AVXVNNI_Q8(Q6_K),   RIDGE_AVXVNNI_Q8(MXFP4), RIDGE_AVXVNNI_Q8(IQ4_NL),
+    RIDGE_AVXVNNI_Q8(Q4_0),   RIDGE_AVXVNNI_Q8(Q4_1), RIDGE_AVXVNNI_Q8(Q5_0),  RIDGE_AVXVNNI_Q8(Q5_1),
+    RIDGE_AVXVNNI_Q8(Q8_0),   RIDGE_AVXVNNI_Q8(Q2_K), RIDGE_AVXVNNI_Q8(Q3_K),  RIDGE_AVXVNNI_Q8(Q4_K),
+    RIDGE_AVXVNNI_Q8(Q5_K),   RIDGE_AVXVNNI_Q8(Q6_K), RIDGE_AVXVNNI_Q8(MXFP4), RIDGE_AVXVNNI_Q8(IQ4_NL),
     RIDGE_AVXVNNI_Q8(IQ4_XS),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);

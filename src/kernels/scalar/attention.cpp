@@ -45,7 +45,8 @@ float tree_sum(float* lane) {
 }
 
 // Positions [begin, end) of one chunk. p: [256] by position % 256.
-void attend_chunk(const AttentionArgs& a, const float* q, size_t begin, size_t end, float* p, Merged& merged, float* out) {
+void attend_chunk(const AttentionArgs& a, const float* q, size_t begin, size_t end, float* p, Merged& merged,
+                  float* out) {
   float max = -HUGE_VALF;
   for (size_t t = begin; t < end; ++t) {
     p[t % kChunk] = score(a, q, t);
@@ -97,7 +98,7 @@ void attention(const AttentionArgs& a) {
 }  // namespace
 
 const KernelEntry kAttentionEntries[] = {
-    {Op::attention, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(attention), "attention scalar"},
+    {Op::attention, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(attention), "scalar"},
 };
 const size_t kAttentionCount = sizeof(kAttentionEntries) / sizeof(kAttentionEntries[0]);
 

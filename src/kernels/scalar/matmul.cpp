@@ -1,6 +1,6 @@
-// Matrix products straight from the contract in kernels.h: one accumulator per output, k in order, std::fma. This is what
-// every other matmul must equal byte for byte, so it is written to be read, not to be fast: blocks are taken back out of
-// the panel and decoded by the reference code of tensor/.
+// Matrix products straight from the contract in kernels.h: one accumulator per output, k in order, std::fma. This is
+// what every other matmul must equal byte for byte, so it is written to be read, not to be fast: blocks are taken back
+// out of the panel and decoded by the reference code of tensor/.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -85,22 +85,23 @@ void matmul_float(const MatmulArgs& args) {
 }  // namespace
 
 #define RIDGE_SCALAR_Q8(type) \
-  {Op::matmul_q8, Isa::scalar, Type::type, 0, RIDGE_KERNEL(matmul_q8<Type::type>), "matmul_q8 " #type " scalar"}
+  { Op::matmul_q8, Isa::scalar, Type::type, 0, RIDGE_KERNEL(matmul_q8<Type::type>), "scalar" }
 #define RIDGE_SCALAR_FLOAT(type) \
-  {Op::matmul_float, Isa::scalar, Type::type, 0, RIDGE_KERNEL(matmul_float<Type::type>), "matmul_float " #type " scalar"}
+  { Op::matmul_float, Isa::scalar, Type::type, 0, RIDGE_KERNEL(matmul_float<Type::type>), "scalar" }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_SCALAR_Q8(Q4_0), RIDGE_SCALAR_Q8(Q4_1), RIDGE_SCALAR_Q8(Q5_0),   RIDGE_SCALAR_Q8(Q5_1),   RIDGE_SCALAR_Q8(Q8_0),
-    RIDGE_SCALAR_Q8(Q2_K), RIDGE_SCALAR_Q8(Q3_K), RIDGE_SCALAR_Q8(Q4_K),   RIDGE_SCALAR_Q8(Q5_K),   RIDGE_SCALAR_Q8(Q6_K),
-    RIDGE_SCALAR_Q8(IQ4_NL), RIDGE_SCALAR_Q8(IQ4_XS), RIDGE_SCALAR_Q8(MXFP4),
+    RIDGE_SCALAR_Q8(Q4_0),  RIDGE_SCALAR_Q8(Q4_1), RIDGE_SCALAR_Q8(Q5_0),   RIDGE_SCALAR_Q8(Q5_1),
+    RIDGE_SCALAR_Q8(Q8_0),  RIDGE_SCALAR_Q8(Q2_K), RIDGE_SCALAR_Q8(Q3_K),   RIDGE_SCALAR_Q8(Q4_K),
+    RIDGE_SCALAR_Q8(Q5_K),  RIDGE_SCALAR_Q8(Q6_K), RIDGE_SCALAR_Q8(IQ4_NL), RIDGE_SCALAR_Q8(IQ4_XS),
+    RIDGE_SCALAR_Q8(MXFP4),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 
 const KernelEntry kMatmulFloatEntries[] = {
-    RIDGE_SCALAR_FLOAT(F32),    RIDGE_SCALAR_FLOAT(F16),    RIDGE_SCALAR_FLOAT(BF16),  RIDGE_SCALAR_FLOAT(Q4_0),
-    RIDGE_SCALAR_FLOAT(Q4_1),   RIDGE_SCALAR_FLOAT(Q5_0),   RIDGE_SCALAR_FLOAT(Q5_1),  RIDGE_SCALAR_FLOAT(Q8_0),
-    RIDGE_SCALAR_FLOAT(Q2_K),   RIDGE_SCALAR_FLOAT(Q3_K),   RIDGE_SCALAR_FLOAT(Q4_K),  RIDGE_SCALAR_FLOAT(Q5_K),
-    RIDGE_SCALAR_FLOAT(Q6_K),   RIDGE_SCALAR_FLOAT(IQ4_NL), RIDGE_SCALAR_FLOAT(IQ4_XS), RIDGE_SCALAR_FLOAT(MXFP4),
+    RIDGE_SCALAR_FLOAT(F32),  RIDGE_SCALAR_FLOAT(F16),    RIDGE_SCALAR_FLOAT(BF16),   RIDGE_SCALAR_FLOAT(Q4_0),
+    RIDGE_SCALAR_FLOAT(Q4_1), RIDGE_SCALAR_FLOAT(Q5_0),   RIDGE_SCALAR_FLOAT(Q5_1),   RIDGE_SCALAR_FLOAT(Q8_0),
+    RIDGE_SCALAR_FLOAT(Q2_K), RIDGE_SCALAR_FLOAT(Q3_K),   RIDGE_SCALAR_FLOAT(Q4_K),   RIDGE_SCALAR_FLOAT(Q5_K),
+    RIDGE_SCALAR_FLOAT(Q6_K), RIDGE_SCALAR_FLOAT(IQ4_NL), RIDGE_SCALAR_FLOAT(IQ4_XS), RIDGE_SCALAR_FLOAT(MXFP4),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
 

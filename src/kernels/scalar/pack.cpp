@@ -5,22 +5,22 @@
 namespace ridge::scalar {
 
 const KernelEntry kPackEntries[] = {
-    {Op::pack, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(pack_panel), "pack F32 scalar"},
-    {Op::pack, Isa::scalar, Type::F16, 0, RIDGE_KERNEL(pack_panel), "pack F16 scalar"},
-    {Op::pack, Isa::scalar, Type::BF16, 0, RIDGE_KERNEL(pack_panel), "pack BF16 scalar"},
-    {Op::pack, Isa::scalar, Type::Q4_0, 0, RIDGE_KERNEL(pack_panel), "pack Q4_0 scalar"},
-    {Op::pack, Isa::scalar, Type::Q4_1, 0, RIDGE_KERNEL(pack_panel), "pack Q4_1 scalar"},
-    {Op::pack, Isa::scalar, Type::Q5_0, 0, RIDGE_KERNEL(pack_panel), "pack Q5_0 scalar"},
-    {Op::pack, Isa::scalar, Type::Q5_1, 0, RIDGE_KERNEL(pack_panel), "pack Q5_1 scalar"},
-    {Op::pack, Isa::scalar, Type::Q8_0, 0, RIDGE_KERNEL(pack_panel), "pack Q8_0 scalar"},
-    {Op::pack, Isa::scalar, Type::Q2_K, 0, RIDGE_KERNEL(pack_panel), "pack Q2_K scalar"},
-    {Op::pack, Isa::scalar, Type::Q3_K, 0, RIDGE_KERNEL(pack_panel), "pack Q3_K scalar"},
-    {Op::pack, Isa::scalar, Type::Q4_K, 0, RIDGE_KERNEL(pack_panel), "pack Q4_K scalar"},
-    {Op::pack, Isa::scalar, Type::Q5_K, 0, RIDGE_KERNEL(pack_panel), "pack Q5_K scalar"},
-    {Op::pack, Isa::scalar, Type::Q6_K, 0, RIDGE_KERNEL(pack_panel), "pack Q6_K scalar"},
-    {Op::pack, Isa::scalar, Type::IQ4_NL, 0, RIDGE_KERNEL(pack_panel), "pack IQ4_NL scalar"},
-    {Op::pack, Isa::scalar, Type::IQ4_XS, 0, RIDGE_KERNEL(pack_panel), "pack IQ4_XS scalar"},
-    {Op::pack, Isa::scalar, Type::MXFP4, 0, RIDGE_KERNEL(pack_panel), "pack MXFP4 scalar"},
+    {Op::pack, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::F16, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::BF16, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q4_0, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q4_1, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q5_0, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q5_1, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q8_0, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q2_K, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q3_K, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q4_K, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q5_K, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::Q6_K, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ4_NL, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ4_XS, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::MXFP4, 0, RIDGE_KERNEL(pack_panel), "scalar"},
 };
 const size_t kPackCount = sizeof(kPackEntries) / sizeof(kPackEntries[0]);
 

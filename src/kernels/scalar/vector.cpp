@@ -1,6 +1,6 @@
 // The reference for quantising, norms, activations, rope and cache stores: plain loops that follow the contract of
-// kernels.h word by word. Every other ISA is compared with these, byte for byte. Speed is not a goal: std::fma is a call
-// where the baseline CPU has no such instruction.
+// kernels.h word by word. Every other ISA is compared with these, byte for byte. Speed is not a goal: std::fma is a
+// call where the baseline CPU has no such instruction.
 
 #include <bit>
 #include <cmath>
@@ -108,7 +108,9 @@ float exp_sum(const float* x, size_t n, float max) {
 }
 
 // [capacity / 16][key_dim][16]: where dimension 0 of a slot's key lies; the next one is 16 further.
-size_t key_offset(size_t key_dim, size_t slot) { return slot / 16 * 16 * key_dim + slot % 16; }
+size_t key_offset(size_t key_dim, size_t slot) {
+  return slot / 16 * 16 * key_dim + slot % 16;
+}
 
 void store_key_f16(const float* k, size_t key_dim, void* panels, size_t slot) {
   uint16_t* out = static_cast<uint16_t*>(panels) + key_offset(key_dim, slot);
@@ -133,20 +135,20 @@ void store_value_f32(const float* v, size_t value_dim, void* rows, size_t slot) 
 }  // namespace
 
 const KernelEntry kVectorEntries[] = {
-    {Op::quantize, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(quantize), "quantize scalar"},
-    {Op::rms_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rms_norm), "rms_norm scalar"},
-    {Op::add, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(add), "add scalar"},
-    {Op::scale, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(scale), "scale scalar"},
-    {Op::swiglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(swiglu), "swiglu scalar"},
-    {Op::geglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(geglu), "geglu scalar"},
-    {Op::softcap, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(softcap), "softcap scalar"},
-    {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "rope_norm scalar"},
-    {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "rope_neox scalar"},
-    {Op::exp_sum, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(exp_sum), "exp_sum scalar"},
-    {Op::store_key_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f16), "store_key_f16 scalar"},
-    {Op::store_key_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f32), "store_key_f32 scalar"},
-    {Op::store_value_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f16), "store_value_f16 scalar"},
-    {Op::store_value_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f32), "store_value_f32 scalar"},
+    {Op::quantize, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(quantize), "scalar"},
+    {Op::rms_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rms_norm), "scalar"},
+    {Op::add, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(add), "scalar"},
+    {Op::scale, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(scale), "scalar"},
+    {Op::swiglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(swiglu), "scalar"},
+    {Op::geglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(geglu), "scalar"},
+    {Op::softcap, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(softcap), "scalar"},
+    {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "scalar"},
+    {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "scalar"},
+    {Op::exp_sum, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(exp_sum), "scalar"},
+    {Op::store_key_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f16), "scalar"},
+    {Op::store_key_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f32), "scalar"},
+    {Op::store_value_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f16), "scalar"},
+    {Op::store_value_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f32), "scalar"},
 };
 const size_t kVectorCount = sizeof(kVectorEntries) / sizeof(kVectorEntries[0]);
 

@@ -3,9 +3,9 @@
 // templates may stand here.
 //
 // Up to four query heads of the group go together, so that keys and values are converted to float once for all of them,
-// and several panels or value vectors at once, so that enough independent accumulators hide the latency of the FMA. None
-// of it changes the order within an accumulator. A chunk of 256 positions is finished for all heads before the next one
-// begins: its keys and values come from memory once and then from the L2 cache.
+// and several panels or value vectors at once, so that enough independent accumulators hide the latency of the FMA.
+// None of it changes the order within an accumulator. A chunk of 256 positions is finished for all heads before the
+// next one begins: its keys and values come from memory once and then from the L2 cache.
 //
 //   {Op::attention, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(simd::Attention<Vec>::attention), "…"}
 #pragma once

@@ -1,7 +1,8 @@
-// exp, tanh and the activations for vectors of 16 floats: the operations of math.cpp in the same order, so the same bytes.
+// exp, tanh and the activations for vectors of 16 floats: the operations of math.cpp in the same order, so the same
+// bytes.
 //
-// V is the ISA's Vec (avx2/vec.h, avx512/vec.h), a type of an unnamed namespace: that gives every function here internal
-// linkage, one copy per ISA file, and the linker nothing to choose from. Only templates over V may stand here.
+// V is the ISA's Vec (avx2/vec.h, avx512/vec.h), a type of an unnamed namespace: that gives every function here
+// internal linkage, one copy per ISA file, and the linker nothing to choose from. Only templates over V may stand here.
 //
 //   typename V::F p = Math<V>::exp(V::sub(V::load(x), V::set(max)));
 #pragma once

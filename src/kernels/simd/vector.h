@@ -1,5 +1,5 @@
-// Quantising, norms, activations, rope and cache stores for vectors of 16 floats; see kernels.h for what they compute and
-// simd/math.h for what V is and why only templates may stand here.
+// Quantising, norms, activations, rope and cache stores for vectors of 16 floats; see kernels.h for what they compute
+// and simd/math.h for what V is and why only templates may stand here.
 //
 //   {Op::rms_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(simd::Vector<Vec>::rms_norm), "…"}
 #pragma once

@@ -1,0 +1,65 @@
+// ridge pack: the panel layout of a model as a file, for those who stream it often.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/common.h"
+#include "format/ridge_pack.h"
+#include "machine/cpu.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge pack model.gguf                          (writes model.ridge beside it)\n"
+    "  ridge pack model.gguf -o /fast/disk/model.ridge\n"
+    "  ridge run model.ridge --memory 300M -p Hi\n"
+    "  ridge pack --check model.ridge\n\n"
+    "A pack is never needed; it saves the rearranging of every pass under a budget.";
+
+struct Flags {
+  std::string model, out;
+  bool check = false;
+  std::optional<int> threads;
+};
+
+Result<void> run(const Flags& flags) {
+  std::string path = RIDGE_TRY(resolve_model(flags.model));
+  if (flags.check) {
+    RIDGE_TRY(open_ridge_pack(path));
+    RIDGE_TRY(verify_ridge_pack(path));
+    return print(fmt::format("{}: whole, all checksums are right\n", path));
+  }
+  if (flags.threads && *flags.threads < 1) return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
+  if (RIDGE_TRY(is_ridge_pack(path))) return bad_input(fmt::format("{}: is a pack already", path));
+  std::string out = flags.out.empty() ? std::filesystem::path(path).replace_extension(".ridge").string() : flags.out;
+  KernelChoice kernels = RIDGE_TRY(choose_kernels({}));
+  ThreadPool pool({.threads = flags.threads ? *flags.threads : static_cast<int>(usable_cpus().size()), .cpus = {}});
+  Gguf source = RIDGE_TRY(Gguf::open(path));
+  RIDGE_TRY(write_ridge_pack(source, out, {.pool = &pool, .pack = kernels.kernels.pack, .as_panels = {}}));
+  struct stat info {};
+  uint64_t bytes = ::stat(out.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+  note(fmt::format("{} is written, {}", out, format_bytes(bytes)));
+  return {};
+}
+
+}  // namespace
+
+void add_pack(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = app.add_subcommand("pack", "write a model's panel layout to a file");
+  command->add_option("MODEL", flags->model, "a GGUF file; with --check a .ridge pack")->required();
+  command->add_option("-o,--output", flags->out, "the pack (default: the model's name with .ridge)");
+  command->add_option("-t,--threads", flags->threads, "threads that rearrange (default: all)");
+  command->add_flag("--check", flags->check, "read a pack and compare its checksums");
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

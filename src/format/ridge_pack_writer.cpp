@@ -1,0 +1,332 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/progress.h"
+#include "base/units.h"
+#include "format/file_stream.h"
+#include "format/output_file.h"
+#include "format/ridge_pack.h"
+#include "format/ridge_pack_format.h"
+
+namespace ridge {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows and panels of one piece together; with the stream's buffer well below the 16 MiB that a pack may take.
+constexpr uint64_t kPieceBytes = 8 * kMiB;
+constexpr size_t kReadChunk = kMiB;
+
+template <class T>
+void append(std::vector<uint8_t>& out, T value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof value);
+}
+
+void append_name(std::vector<uint8_t>& out, std::string_view name) {
+  append(out, static_cast<uint32_t>(name.size()));
+  out.insert(out.end(), name.begin(), name.end());
+}
+
+struct FileState {
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;
+  bool operator==(const FileState&) const = default;
+};
+
+Result<FileState> state_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return bad_input(fmt::format("{}: cannot be examined: {}", path, std::generic_category().message(errno)));
+  }
+  return FileState{static_cast<uint64_t>(info.st_size),
+                   static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
+
+class PackWriter {
+ public:
+  PackWriter(const Gguf& source, const std::string& path, const RidgePackOptions& options)
+      : source_(source), path_(path), options_(options) {}
+
+  Result<void> write();
+
+ private:
+  Result<void> examine_sources();
+  void place_tensors();
+  PackHeader header() const;
+  std::vector<uint8_t> table() const;
+  Result<void> write_meta(OutputFile& out);
+  Result<void> copy_header(OutputFile& out, uint32_t file, uint64_t& at, Hasher& all);
+  Result<void> write_tensors(OutputFile& out, uint32_t file);
+  Result<void> write_rows(OutputFile& out, FileStream& in, size_t tensor);
+  Result<void> write_panels(OutputFile& out, FileStream& in, size_t tensor);
+  void pack(const GgufTensor& t, size_t rows);
+  Result<void> check_unchanged() const;
+
+  const Gguf& source_;
+  std::string path_;
+  const RidgePackOptions& options_;
+  std::vector<FileState> states_;       // by source file
+  std::vector<uint64_t> header_bytes_;  // by source file: everything before the first tensor
+  std::vector<PackedTensor> tensors_;
+  uint64_t meta_bytes_ = 0, data_begin_ = 0, file_bytes_ = 0;
+  std::vector<uint8_t> rows_, panels_storage_;
+  uint8_t* panels_ = nullptr;  // in panels_storage_, 64-byte aligned
+  std::optional<Progress> bar_;
+};
+
+Result<void> PackWriter::examine_sources() {
+  for (const GgufFile& file : source_.files()) {
+    states_.push_back(RIDGE_TRY(state_of(file.path)));
+    header_bytes_.push_back(file.bytes);
+    if (states_.back().bytes == file.bytes) continue;
+    return bad_input(
+        fmt::format("{}: changed since it was opened; let the other program finish and try again", file.path));
+  }
+  for (const GgufTensor& t : source_.tensors()) header_bytes_[t.file] = std::min(header_bytes_[t.file], t.offset);
+  return {};
+}
+
+std::string name_of(const GgufFile& file) {
+  return fs::path(file.path).filename().string();
+}
+
+void PackWriter::place_tensors() {
+  tensors_.resize(source_.tensors().size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const GgufTensor& t = source_.tensors()[i];
+    tensors_[i].panels = options_.as_panels ? options_.as_panels(source_, t) : packs_as_panels(source_, t);
+    tensors_[i].bytes = tensors_[i].panels ? panels_bytes(t.type, t.rows(), t.cols()) : t.bytes;
+  }
+  // Places and checksums are not known yet, but change no length.
+  meta_bytes_ = sizeof(PackHeader) + table().size();
+  for (size_t f = 0; f < states_.size(); ++f) {
+    meta_bytes_ += sizeof(uint32_t) + name_of(source_.files()[f]).size() + 4 * sizeof(uint64_t) + header_bytes_[f];
+  }
+  data_begin_ = round_up(meta_bytes_, kPackAlign);
+  uint64_t end = data_begin_;
+  for (PackedTensor& t : tensors_) {
+    t.offset = end;
+    end = round_up(end + t.bytes, kPackAlign);
+  }
+  file_bytes_ = end;
+}
+
+PackHeader PackWriter::header() const {
+  PackHeader header{};
+  std::memcpy(header.magic, kPackMagic, sizeof kPackMagic);
+  header.version = kRidgePackVersion;
+  header.panel_layout = kPanelLayoutVersion;
+  header.file_bytes = file_bytes_;
+  header.meta_bytes = meta_bytes_;
+  header.data_begin = data_begin_;
+  header.sources = static_cast<uint32_t>(states_.size());
+  header.tensors = static_cast<uint32_t>(tensors_.size());
+  return header;
+}
+
+std::vector<uint8_t> PackWriter::table() const {
+  std::vector<uint8_t> out;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const GgufTensor& t = source_.tensors()[i];
+    append_name(out, t.name);
+    append(out, static_cast<uint32_t>(t.type));
+    append(out, tensors_[i].panels ? kPackedAsPanels : uint32_t{0});
+    append(out, t.rows());
+    append(out, t.cols());
+    append(out, tensors_[i].offset);
+    append(out, tensors_[i].bytes);
+    append(out, tensors_[i].hash);
+  }
+  return out;
+}
+
+// The header of one source, verbatim, in small pieces: a vocabulary may be larger than what packing may use.
+Result<void> PackWriter::copy_header(OutputFile& out, uint32_t file, uint64_t& at, Hasher& all) {
+  FileStream in = RIDGE_TRY(FileStream::open(source_.files()[file].path));
+  Hasher own;
+  std::vector<uint8_t> piece(64 * kKiB);
+  for (uint64_t left = header_bytes_[file]; left > 0;) {
+    std::span<uint8_t> bytes(piece.data(), static_cast<size_t>(std::min<uint64_t>(left, piece.size())));
+    RIDGE_TRY(in.read(bytes.data(), bytes.size()));
+    own.add(bytes);
+    all.add(bytes);
+    RIDGE_TRY(out.write_at(at, bytes));
+    at += bytes.size();
+    left -= bytes.size();
+  }
+  std::vector<uint8_t> hash;
+  append(hash, own.value());
+  all.add(hash);
+  RIDGE_TRY(out.write_at(at, hash));
+  at += hash.size();
+  return {};
+}
+
+// Everything before the tensors; comes last, since it holds their checksums.
+Result<void> PackWriter::write_meta(OutputFile& out) {
+  PackHeader head = header();
+  std::vector<uint8_t> bytes(sizeof head);
+  std::memcpy(bytes.data(), &head, sizeof head);
+  Hasher all;
+  all.add(std::span(bytes).first(offsetof(PackHeader, checksum)));
+
+  uint64_t at = sizeof head;
+  for (uint32_t f = 0; f < states_.size(); ++f) {
+    std::vector<uint8_t> record;
+    append_name(record, name_of(source_.files()[f]));
+    append(record, states_[f].bytes);
+    append(record, states_[f].modified_ns);
+    append(record, header_bytes_[f]);
+    all.add(record);
+    RIDGE_TRY(out.write_at(at, record));
+    at += record.size();
+    RIDGE_TRY(copy_header(out, f, at, all));
+  }
+  std::vector<uint8_t> entries = table();
+  all.add(entries);
+  RIDGE_TRY(out.write_at(at, entries));
+  RIDGE_CHECK(at + entries.size() == meta_bytes_, "the length of the table was known beforehand");
+
+  head.checksum = all.value();
+  std::memcpy(bytes.data(), &head, sizeof head);
+  return out.write_at(0, bytes);
+}
+
+Result<void> PackWriter::write_rows(OutputFile& out, FileStream& in, size_t tensor) {
+  PackedTensor& packed = tensors_[tensor];
+  Hasher hasher;
+  rows_.resize(std::max<size_t>(rows_.size(), kReadChunk));
+  for (uint64_t done = 0; done < packed.bytes;) {
+    size_t n = static_cast<size_t>(std::min<uint64_t>(packed.bytes - done, rows_.size()));
+    RIDGE_TRY(in.read(rows_.data(), n));
+    hasher.add({rows_.data(), n});
+    RIDGE_TRY(out.write_at(packed.offset + done, {rows_.data(), n}));
+    done += n;
+    bar_->advance(n);
+  }
+  packed.hash = hasher.value();
+  return {};
+}
+
+// Rearranges the first `rows` rows of rows_ into panels_.
+void PackWriter::pack(const GgufTensor& t, size_t rows) {
+  const size_t stride = row_bytes(t.type, t.cols()), panel = panel_bytes(t.type, t.cols());
+  const auto type = static_cast<size_t>(t.type);
+  auto pack_one = options_.pack != nullptr && options_.pack[type] != nullptr ? options_.pack[type] : &pack_panel;
+  options_.pool->split(rows, kPanelRows, [&](size_t begin, size_t end, int) {
+    for (size_t row = begin; row < end; row += kPanelRows) {
+      pack_one({.type = t.type,
+                .rows = rows_.data() + row * stride,
+                .row_stride = stride,
+                .row_count = std::min(kPanelRows, end - row),
+                .cols = t.cols(),
+                .panel = panels_ + row / kPanelRows * panel});
+    }
+  });
+}
+
+Result<void> PackWriter::write_panels(OutputFile& out, FileStream& in, size_t tensor) {
+  constexpr size_t kSlack = 64;  // packers may read past the last row
+  const GgufTensor& t = source_.tensors()[tensor];
+  PackedTensor& packed = tensors_[tensor];
+  const size_t stride = row_bytes(t.type, t.cols()), panel = panel_bytes(t.type, t.cols());
+  const size_t panels = std::max<size_t>(1, kPieceBytes / (kPanelRows * stride + panel));
+  const size_t most = std::min<size_t>(panels * kPanelRows, round_up(t.rows(), kPanelRows));
+  rows_.resize(std::max(rows_.size(), most * stride + kSlack));
+  panels_storage_.resize(std::max(panels_storage_.size(), most / kPanelRows * panel + kSlack));
+  auto address = std::bit_cast<uintptr_t>(panels_storage_.data());
+  panels_ = panels_storage_.data() + (round_up(address, 64) - address);
+
+  Hasher hasher;
+  uint64_t offset = packed.offset;
+  for (uint64_t row = 0; row < t.rows(); row += most) {
+    size_t rows = static_cast<size_t>(std::min<uint64_t>(most, t.rows() - row));
+    RIDGE_TRY(in.read(rows_.data(), rows * stride));
+    pack(t, rows);
+    std::span<const uint8_t> bytes(panels_, panels_bytes(t.type, rows, t.cols()));
+    hasher.add(bytes);
+    RIDGE_TRY(out.write_at(offset, bytes));
+    offset += bytes.size();
+    bar_->advance(rows * stride);
+  }
+  packed.hash = hasher.value();
+  return {};
+}
+
+// The tensors of one source file in the order in which they lie there: the stream goes forward only.
+Result<void> PackWriter::write_tensors(OutputFile& out, uint32_t file) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (source_.tensors()[i].file == file) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return source_.tensors()[a].offset < source_.tensors()[b].offset; });
+  FileStream in = RIDGE_TRY(FileStream::open(source_.files()[file].path, {.chunk_bytes = kReadChunk}));
+  for (size_t i : order) {
+    const GgufTensor& t = source_.tensors()[i];
+    if (t.bytes == 0) {
+      tensors_[i].hash = Hasher().value();
+      continue;
+    }
+    RIDGE_TRY(in.skip(t.offset - in.position()));
+    RIDGE_TRY(tensors_[i].panels ? write_panels(out, in, i) : write_rows(out, in, i));
+  }
+  return {};
+}
+
+Result<void> PackWriter::check_unchanged() const {
+  for (size_t f = 0; f < states_.size(); ++f) {
+    const std::string& path = source_.files()[f].path;
+    if (RIDGE_TRY(state_of(path)) == states_[f]) continue;
+    return bad_input(fmt::format("{}: changed while it was packed; let the other program finish and try again", path));
+  }
+  return {};
+}
+
+Result<void> PackWriter::write() {
+  RIDGE_CHECK(options_.pool != nullptr, "packing needs a pool");
+  RIDGE_TRY(examine_sources());
+  place_tensors();
+  OutputFile out = RIDGE_TRY(OutputFile::create(path_));
+  RIDGE_TRY(out.preallocate(file_bytes_));
+  uint64_t total = 0;
+  for (const GgufTensor& t : source_.tensors()) total += t.bytes;
+  bar_.emplace("packing " + fs::path(path_).filename().string(), total, ProgressUnit::bytes);
+  for (uint32_t f = 0; f < states_.size(); ++f) RIDGE_TRY(write_tensors(out, f));
+  RIDGE_TRY(write_meta(out));
+  RIDGE_TRY(check_unchanged());
+  return out.commit();
+}
+
+}  // namespace
+
+bool packs_as_panels(const Gguf& gguf, const GgufTensor& tensor) {
+  const TypeInfo& type = type_info(tensor.type);
+  const uint64_t rows = tensor.rows(), cols = tensor.cols();
+  if (tensor.dims < 2 || rows < 2) return false;
+  // Quantised panels are made of tiles of 32 columns; float ones take any width.
+  if (!type.is_float && cols % 32 != 0) return false;
+  // The matrices of a stack (experts) begin at a panel each only if their rows fill panels.
+  if (tensor.dims > 2 && tensor.shape[1] % kPanelRows != 0) return false;
+  if (tensor.name.find("ffn_gate_inp") != std::string::npos) return false;
+  if (tensor.name == "token_embd.weight") return gguf.find("output.weight") == nullptr;
+  return true;
+}
+
+Result<void> write_ridge_pack(const Gguf& source, const std::string& path, const RidgePackOptions& options) {
+  return PackWriter(source, path, options).write();
+}
+
+}  // namespace ridge
