@@ -17,6 +17,9 @@ if(RIDGE_SANITIZE)
   target_link_options(ridge_options INTERFACE -fsanitize=${RIDGE_SANITIZE})
 endif()
 
+# The hot loops ask for -O3 themselves (kernels.cmake); elsewhere it only makes builds slower.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)

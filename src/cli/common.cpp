@@ -35,7 +35,7 @@ void on_interrupt(int) {
 void on_run(CLI::App& command, Run run) {
   command.callback([run = std::move(run)] {
     Result<void> done = run();
-    g_exit_code = done.ok() ? 0 : report(done.error());
+    if (!done.ok()) g_exit_code = report(done.error());
   });
 }
 
@@ -47,22 +47,24 @@ int report(const Error& error) {
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-  command.add_option("MODEL", flags.model, "GGUF file (any part of a split one), .ridge pack, or a name from `ridge models`")
-      ->required();
-  command.add_option("-m,--memory", flags.memory, "hard limit for everything the process uses, such as 300M or 1.5G");
-  command.add_option("-c,--context", flags.context, "positions to keep (default: the model's, at most 4096)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  command.add_option("-t,--threads", flags.threads, "compute threads (default: all CPUs this process may use)");
-  command.add_option("--cpus", flags.cpus, "bind the threads to these CPUs, such as 0,2,4");
-  command.add_option("--isa", flags.isa, "at most this instruction set: scalar, avx2, avx512");
-  command.add_option("--numerics", flags.numerics, "default, or exact (float activations and cache: the reference)");
-  command.add_option("--io", flags.io, "how weights are read: auto, uring, threads, buffered");
+  command.add_option("MODEL", flags.model, "GGUF file, .ridge pack, or a name from `ridge models`")->type_name("")->required();
+  command.add_option("-m,--memory", flags.memory, "hard limit for the whole process: 300M, 1.5G")->type_name("SIZE");
+  command.add_option("-c,--context", flags.context, "positions (default: the model's, at most 4096)")->type_name("N");
+  command.add_option("-t,--threads", flags.threads, "compute threads (default: all usable CPUs)")->type_name("N");
+  command.add_option("--cpus", flags.cpus, "bind the threads to these: 0,2,4")->type_name("LIST");
+  command.add_option("--isa", flags.isa, "at most this ISA: scalar, avx2, avx512")->type_name("NAME");
+  command.add_option("--numerics", flags.numerics, "default, or exact: float activations and cache")->type_name("NAME");
+  command.add_option("--io", flags.io, "reading: auto, uring, threads, buffered")->type_name("NAME");
 }
 
 Result<EngineOptions> engine_options(const EngineFlags& flags) {
   EngineOptions o;
   o.path = RIDGE_TRY(resolve_model(flags.model));
   if (!flags.memory.empty()) o.memory = RIDGE_TRY(parse_bytes(flags.memory));
+  constexpr int64_t kMostContext = int64_t{1} << 24;
+  if (flags.context < 0 || flags.context > kMostContext) {
+    return usage_error(fmt::format("--context {} is no usable number: give 1 to {}", flags.context, kMostContext));
+  }
   o.context = static_cast<uint64_t>(flags.context);
   if (flags.threads) {
     constexpr int kMostThreads = 1024;

@@ -159,7 +159,7 @@ Result<void> run(const Flags& flags) {
 void add_info(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("info", "what a model is and what it needs");
-  command->add_option("MODEL", flags->model, "GGUF file, .ridge pack, or a name from `ridge models`")->required();
+  command->add_option("MODEL", flags->model, "GGUF file, .ridge pack, or a name from `ridge models`")->type_name("")->required();
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  ridge logits model.gguf --tokens 1,2,3 -o out.npy\n"
-    "  ridge logits model.gguf --tokens 1,2,3 -o out.npy --numerics exact --isa scalar\n"
+    "  ridge logits model.gguf --tokens 1,2,3 -o out.npy --numerics exact\n"
     "  ridge logits model.gguf --tokens 1,2,3 -o out.npy --memory 64M --io threads\n\n"
     "The array is [tokens, vocabulary]; row i follows token i.";
 
@@ -34,7 +34,7 @@ Result<void> run(const Flags& flags) {
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
   options.need_tokenizer = false;
   options.logits_rows = kLogitsRows;
-  if (options.context == 0) options.context = std::max<uint64_t>(ids.size(), 16);
+  options.default_context = std::max<uint64_t>(ids.size(), 16);
   auto engine = RIDGE_TRY(Engine::open(options));
   auto file = RIDGE_TRY(NpyWriter::create(flags.out, ids.size(), engine->model().config().vocabulary));
   Progress bar("evaluating", ids.size(), ProgressUnit::items);
@@ -53,8 +53,8 @@ void add_logits(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("logits", "write the logits of every position to a NumPy file");
   add_engine_flags(*command, flags->engine);
-  command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->required();
-  command->add_option("-o,--output", flags->out, "the .npy file")->required();
+  command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->type_name("LIST")->required();
+  command->add_option("-o,--output", flags->out, "the .npy file")->type_name("FILE")->required();
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

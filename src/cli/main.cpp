@@ -33,12 +33,15 @@ std::string version_text() {
 
 int main(int argc, char** argv) {
   ridge::tune_heap();
-  std::signal(SIGPIPE, SIG_IGN);   // a closed pipe is an error of write(), with a line of its own
+  // A closed pipe and a file size limit are errors of write(), with a line of their own.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app(kAbout, "ridge");
-  app.set_version_flag("--version", version_text);
+  app.set_version_flag("--version", version_text, "print version, build and instruction set");
+  app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
   app.fallthrough();
-  app.get_formatter()->column_width(28);
+  app.get_formatter()->column_width(26);
   bool verbose = false, quiet = false;
   app.add_flag("-v,--verbose", verbose, "say more on stderr");
   app.add_flag("-q,--quiet", quiet, "say only what went wrong");
@@ -58,6 +61,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
+    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+      return report(ridge::usage_error(fmt::format("'{}' is no command of ridge; see `ridge --help`", argv[1])));
+    }
     std::string command = app.get_subcommands().empty() ? "ridge" : "ridge " + app.get_subcommands()[0]->get_name();
     return report(ridge::usage_error(fmt::format("{}; see `{} --help`", e.what(), command)));
   }

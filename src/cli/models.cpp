@@ -42,7 +42,7 @@ void add_models(CLI::App& app) {
   command->require_subcommand(0, 1);
   auto name = std::make_shared<std::string>();
   auto* get = command->add_subcommand("get", "fetch a model into the cache (checked by sha256)");
-  get->add_option("NAME", *name, "smollm2-135m or gemma3-270m")->required();
+  get->add_option("NAME", *name, "smollm2-135m or gemma3-270m")->type_name("")->required();
   get->footer("Example:\n  ridge models get smollm2-135m");
   on_run(*get, [name] { return get_model(*name); });
   on_run(*command, [command]() -> Result<void> {

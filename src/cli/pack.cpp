@@ -54,9 +54,9 @@ Result<void> run(const Flags& flags) {
 void add_pack(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("pack", "write a model's panel layout to a file");
-  command->add_option("MODEL", flags->model, "a GGUF file; with --check a .ridge pack")->required();
-  command->add_option("-o,--output", flags->out, "the pack (default: the model's name with .ridge)");
-  command->add_option("-t,--threads", flags->threads, "threads that rearrange (default: all)");
+  command->add_option("MODEL", flags->model, "a GGUF file; with --check a .ridge pack")->type_name("")->required();
+  command->add_option("-o,--output", flags->out, "the pack (default: MODEL with .ridge)")->type_name("FILE");
+  command->add_option("-t,--threads", flags->threads, "threads that rearrange (default: all)")->type_name("N");
   command->add_flag("--check", flags->check, "read a pack and compare its checksums");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

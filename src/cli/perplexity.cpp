@@ -31,8 +31,12 @@ struct Flags {
 constexpr uint32_t kLogitsRows = 16;
 
 Result<void> run(const Flags& flags) {
+  constexpr uint32_t kLeast = 4, kMost = 1u << 20;
+  if (flags.window < kLeast || flags.window > kMost) {
+    return usage_error(fmt::format("--window {} is no usable length: give {} to {}", flags.window, kLeast, kMost));
+  }
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
-  if (options.context == 0) options.context = flags.window;
+  options.default_context = flags.window;
   options.logits_rows = kLogitsRows;
   std::string text = RIDGE_TRY(read_text(flags.file));
   RIDGE_TRY(require_utf8(text, flags.file));
@@ -82,10 +86,10 @@ void add_perplexity(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("perplexity", "how well a model predicts a text");
   add_engine_flags(*command, flags->engine);
-  command->add_option("FILE", flags->file, "the text, - for standard input")->required();
-  command->add_option("--window", flags->window, "tokens read at a time")->capture_default_str()->check(CLI::Range(4u, 1u << 20));
-  command->add_option("--windows", flags->windows, "at most this many windows");
-  command->add_flag("--kl", flags->kl, "also the KL divergence of the default arithmetic from the exact one");
+  command->add_option("FILE", flags->file, "the text, - for standard input")->type_name("")->required();
+  command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
+  command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
+  command->add_flag("--kl", flags->kl, "also KL(exact ‖ default arithmetic)");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

@@ -18,7 +18,7 @@ constexpr const char* kExamples =
     "  ridge probe --quick\n"
     "  ridge probe --file model.gguf -o machine.toml\n"
     "  ridge probe --json --threads 4\n\n"
-    "The result is kept in the cache folder; `ridge run --stats` compares itself with it.";
+    "The result is kept in the cache folder; `ridge run` compares itself with it.";
 
 struct Flags {
   ProbeOptions options;
@@ -59,6 +59,9 @@ std::string table(const MachineProfile& p) {
 }
 
 Result<void> run(Flags& flags) {
+  if (flags.options.threads < 0 || flags.options.threads > 1024) {
+    return usage_error(fmt::format("--threads {} is no usable number: give 1 to 1024", flags.options.threads));
+  }
   flags.options.storage = !flags.no_storage;
   if (!flags.options.storage_file.empty()) flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
   MachineProfile profile = RIDGE_TRY(probe_machine(flags.options));
@@ -75,11 +78,11 @@ void add_probe(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("probe", "measure how fast memory and storage can be read");
   command->add_flag("--quick", flags->options.quick, "about 2 seconds instead of 20");
-  command->add_option("--file", flags->options.storage_file, "read this file for the storage part (default: a temporary one)");
-  command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes");
-  command->add_option("-t,--threads", flags->options.threads, "most threads to try")->check(CLI::Range(1, 1024));
+  command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")->type_name("FILE");
+  command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
+  command->add_option("-t,--threads", flags->options.threads, "most threads to try")->type_name("N");
   command->add_flag("--no-storage", flags->no_storage, "memory only");
-  command->add_option("-o,--output", flags->out, "write the profile here instead of the cache");
+  command->add_option("-o,--output", flags->out, "write the profile here, not to the cache")->type_name("FILE");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

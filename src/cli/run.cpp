@@ -116,15 +116,18 @@ Result<void> run(RunFlags& flags) {
 }
 
 void add_sampler_flags(CLI::App& command, RunFlags& f) {
-  command.add_option("--temp", f.sampler.temperature, "temperature; 0 is greedy")->capture_default_str()->group("Sampling");
-  command.add_option("--top-k", f.sampler.top_k, "keep the k likeliest tokens; 0 is all")->capture_default_str()->group("Sampling");
-  command.add_option("--top-p", f.sampler.top_p, "keep the likeliest of this total probability")->capture_default_str()->group("Sampling");
-  command.add_option("--min-p", f.sampler.min_p, "drop what is less likely than this times the best")->capture_default_str()->group("Sampling");
-  command.add_option("--repeat-penalty", f.sampler.repeat_penalty, "divide the logits of recent tokens; 1 is off")->capture_default_str()->group("Sampling");
-  command.add_option("--presence-penalty", f.sampler.presence_penalty, "subtract this from recent tokens")->capture_default_str()->group("Sampling");
-  command.add_option("--frequency-penalty", f.sampler.frequency_penalty, "subtract this for every recent occurrence")->capture_default_str()->group("Sampling");
-  command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")->group("Sampling");
-  command.add_option("--seed", f.seed, "the same seed gives the same text")->group("Sampling");
+  auto add = [&](const char* names, auto& value, const char* what) {
+    command.add_option(names, value, what)->type_name("X")->capture_default_str()->group("Sampling");
+  };
+  add("--temp", f.sampler.temperature, "temperature; 0 is greedy");
+  add("--top-k", f.sampler.top_k, "keep the k likeliest tokens; 0 is all");
+  add("--top-p", f.sampler.top_p, "keep the likeliest of this total probability");
+  add("--min-p", f.sampler.min_p, "drop what is less likely than this × the best");
+  add("--repeat-penalty", f.sampler.repeat_penalty, "divide the logits of recent tokens; 1: off");
+  add("--presence-penalty", f.sampler.presence_penalty, "subtract this from recent tokens");
+  add("--frequency-penalty", f.sampler.frequency_penalty, "subtract this for every occurrence");
+  command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")->type_name("T=B")->expected(1)->take_all()->group("Sampling");
+  command.add_option("--seed", f.seed, "the same seed gives the same text")->type_name("N")->group("Sampling");
 }
 
 }  // namespace
@@ -137,16 +140,16 @@ void add_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
   add_engine_flags(*command, flags->engine);
-  command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue");
-  command->add_option("-f,--file", flags->file, "read it from a file")->check(CLI::ExistingFile);
+  command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
+  command->add_option("-f,--file", flags->file, "read it from a file")->type_name("FILE");
   command->add_option_function<std::string>(
       "INPUT", [flags](const std::string& word) {
         if (word != "-") throw CLI::ValidationError("'" + word + "' is not understood: '-' reads the prompt from standard input");
         flags->file = "-";
-      }, "- reads it from standard input");
-  command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: until the model ends)");
-  command->add_option("--system", flags->system, "system message of the conversation");
-  command->add_option("--stop", flags->stops, "end before this text, may be repeated");
+      }, "- reads it from standard input")->type_name("");
+  command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: no limit)")->type_name("N");
+  command->add_option("--system", flags->system, "system message of the conversation")->type_name("TEXT");
+  command->add_option("--stop", flags->stops, "end before this text, may be repeated")->type_name("TEXT")->expected(1)->take_all();
   command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");

@@ -18,7 +18,7 @@ constexpr const char* kTokenizeExamples =
     "  ridge tokenize model.gguf \"<|im_start|>user\" --parse-special --json\n"
     "  ridge tokenize model.gguf < text.txt\n"
     "  echo '[\"one\", \"two\"]' | ridge tokenize model.gguf --lines-json\n\n"
-    "By default special tokens (BOS, EOS) are added as the model wants them, and text that\n"
+    "By default special tokens (BOS, EOS) are added as the model wants, and text that\n"
     "looks like one is ordinary text.";
 constexpr const char* kDetokenizeExamples =
     "Examples:\n"
@@ -84,12 +84,12 @@ Result<void> detokenize(const Flags& flags) {
 void add_tokenize(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("tokenize", "text to token ids");
-  command->add_option("MODEL", flags->model, "a model file with its vocabulary")->required();
-  command->add_option("TEXT", flags->text, "the text (default: standard input)");
+  command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
+  command->add_option("TEXT", flags->text, "the text (default: standard input)")->type_name("");
   auto* none = command->add_flag("--no-special", flags->no_special, "add no BOS or EOS");
   command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token")->excludes(none);
   command->add_flag("--json", flags->json, "ids with their texts, as JSON");
-  command->add_flag("--lines-json", flags->lines_json, "a JSON array of strings in, an array of id arrays out");
+  command->add_flag("--lines-json", flags->lines_json, "array of strings in, array of id arrays out");
   command->footer(kTokenizeExamples);
   on_run(*command, [flags] { return tokenize(*flags); });
 }
@@ -97,8 +97,8 @@ void add_tokenize(CLI::App& app) {
 void add_detokenize(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("detokenize", "token ids to text");
-  command->add_option("MODEL", flags->model, "a model file with its vocabulary")->required();
-  command->add_option("IDS", flags->ids, "token ids (default: standard input)");
+  command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
+  command->add_option("IDS", flags->ids, "token ids (default: standard input)")->type_name("");
   command->add_flag("--show-special", flags->show_special, "print control tokens too");
   command->footer(kDetokenizeExamples);
   on_run(*command, [flags] { return detokenize(*flags); });

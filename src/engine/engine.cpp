@@ -30,6 +30,17 @@ std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows) {
   return out;
 }
 
+// Whoever stores every weight in F32 asks for precision, not for memory: such a model gets an F32 cache as well. An F16
+// one would be its largest error by far (docs/numerics.md).
+bool all_f32(const Program& program) {
+  for (const Block& b : program.blocks) {
+    for (const Piece& p : b.pieces) {
+      if (program.tensors[p.tensor].type != Type::F32) return false;
+    }
+  }
+  return true;
+}
+
 Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
   Rates rates;
   if (auto storage = machine.storage_gb_per_s()) {
@@ -80,8 +91,9 @@ Result<void> Engine::prepare() {
   int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
   pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   auto profile = load_profile(default_profile_path());
-  uint64_t footprint = model_->program({}, {}).memory_bytes();
-  if (profile.ok()) rates_ = rates_of(profile.value(), threads, footprint);
+  Program whole = model_->program({}, {});
+  if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+  float_cache_ = options_.numerics == Numerics::exact || all_f32(whole);
   return {};
 }
 
@@ -99,7 +111,7 @@ Result<void> Engine::choose_budget() {
 }
 
 KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
-  return {.context = context, .batch = batch, .type = options_.numerics == Numerics::exact ? KvType::f32 : KvType::f16};
+  return {.context = context, .batch = batch, .type = float_cache_ ? KvType::f32 : KvType::f16};
 }
 
 namespace {
@@ -146,6 +158,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
 PlanInput Engine::plan_input(uint64_t context) const {
   PlanInput input;
   input.budget = budget_;
+  input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
     return model_->program({.tokens = 1}, {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
   };
@@ -166,7 +179,8 @@ Result<void> Engine::choose_context() {
   if (options_.context > model_->config().context) {
     note(fmt::format("the model was trained on {} positions; beyond them its answers get worse", model_->config().context));
   }
-  if (options_.context != 0) {
+  if (options_.context == 0 && options_.default_context != 0) wish = options_.default_context;
+  if (options_.context != 0 || options_.default_context != 0) {
     plan_ = RIDGE_TRY(plan_for(wish));
     context_ = wish;
     return {};

@@ -33,12 +33,14 @@ Result<Numerics> parse_numerics(std::string_view name);    // "default", "exact"
 struct EngineOptions {
   std::string path;
   std::optional<uint64_t> memory;      // a promise of the user's: peak charge ≤ this; none: what the machine offers
-  uint64_t context = 0;                // positions, 0: min(the model's, 4096), less under a budget
+  uint64_t context = 0;                // positions, 0: default_context
+  uint64_t default_context = 0;        // 0: min(the model's, 4096), less under a budget
   int threads = 0;                     // 0: all usable CPUs
   std::vector<int> cpus = {};          // bind worker i to cpus[i]
   std::optional<Isa> isa;
   Numerics numerics = Numerics::standard;
   IoKind io = IoKind::automatic;
+  std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   uint32_t logits_rows = 1;            // most rows evaluate_all() asks for at once
   bool need_tokenizer = true;
   Trace* trace = nullptr;
@@ -106,6 +108,7 @@ class Engine {
   KernelChoice kernels_;
   std::unique_ptr<ThreadPool> pool_;
   Rates rates_;
+  bool float_cache_ = false;           // F32 keys and values
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;
   Plan plan_;

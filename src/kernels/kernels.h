@@ -14,6 +14,7 @@
 //     dot = sum over the group of (code − zero) * q; S, M are exact in f32 (they are products of ≤ 24 significant
 //     bits).
 //  3. int8 activations: per 32, d = amax / 127 (IEEE), q = round_to_nearest_even(x / d) (IEEE division), 0 if d is 0.
+//     −127 ≤ q ≤ 127 always. A NaN or infinity makes d NaN or infinite and all q of its block 0.
 //  4. Other reductions use 16 virtual lanes (element i goes to lane i % 16, in order), then the tree
 //     i+8, i+4, i+2, i+1.
 //  5. exp, tanh and friends are our own polynomials (math.h); libm is not called.

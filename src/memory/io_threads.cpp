@@ -1,5 +1,5 @@
 // The I/O engine of threads with pread: O_DIRECT where the file grants it, otherwise through the page cache and out of
-// it. Four threads: storage of small devices is full with two requests (facts: UFS lanes), and each costs a stack.
+// it. Four threads: the storage of phones and small boards is full with two requests, and each thread costs a stack.
 #include <fmt/format.h>
 #include <pthread.h>
 

@@ -39,7 +39,7 @@ struct KeptRows {
 struct SourceLayout {
   std::vector<std::vector<PiecePlace>> blocks;  // by block and piece
   uint64_t pin_bytes = 0;
-  uint64_t slot_bytes = 0;  // of one slot, 0 if nothing streams
+  uint64_t slot_bytes = 0;  // of one slot, as the streamed blocks need it; 0 if nothing streams
   uint32_t slots = 0;
   std::vector<KeptRows> kept;
   uint64_t kept_bytes = 0;

@@ -61,11 +61,13 @@ std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t
     plan.account = with_weights(fixed, program, plan.placement, input, keep);
     return !input.budget || plan.account.total() <= *input.budget;
   };
-  if (settle(true) || settle(false)) return plan;
+  bool may_be_resident = !input.most_pinned || program.memory_bytes() <= *input.most_pinned;
+  if (may_be_resident && (settle(true) || settle(false))) return plan;
 
   std::fill(plan.placement.pinned.begin(), plan.placement.pinned.end(), uint8_t{0});
   if (!settle(false)) return std::nullopt;
-  uint64_t capacity = *input.budget - plan.account.total();
+  uint64_t capacity = input.budget ? *input.budget - plan.account.total() : UINT64_MAX;
+  if (input.most_pinned) capacity = std::min(capacity, *input.most_pinned);
   for (;;) {
     plan.placement.pinned = spread_pins(program, capacity);
     if (settle(false)) return plan;

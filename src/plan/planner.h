@@ -32,6 +32,7 @@ struct Rates {
 
 struct PlanInput {
   std::optional<uint64_t> budget;        // nothing: everything may be pinned
+  std::optional<uint64_t> most_pinned;   // pin at most this much even where more would fit
   std::function<Program(uint64_t slot_bytes)> program;
   std::function<Account(const Program& program, uint32_t batch)> fixed;      // all that is not weights
   std::vector<uint32_t> batches;         // candidates for tokens per prompt pass, descending, not empty

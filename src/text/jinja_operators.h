@@ -22,7 +22,6 @@ class Writer {
   Result<void> add(std::string_view text);
   Result<void> add(char c, uint64_t count);
   std::string take() { return std::move(text_); }
-  const std::string& text() const { return text_; }
 
  private:
   Runtime& runtime_;

@@ -96,16 +96,20 @@ Result<void> Vocabulary::take_kinds(Metadata& metadata) {
     kinds_.assign(size(), TokenKind::normal);
     return {};
   }
-  const std::optional<MetadataArray> array = metadata.take_array(key);
-  const auto* types = array ? std::get_if<std::vector<int32_t>>(&*array) : nullptr;
-  if (types == nullptr) return bad_input(fmt::format("{}: {} is no array of 32-bit integers", metadata.where, key));
-  if (types->size() != size()) return length_error(metadata, key, types->size(), size());
-  kinds_.reserve(size());
-  for (int32_t type : *types) {
-    const bool known = type > 0 && type <= static_cast<int32_t>(TokenKind::byte);
-    kinds_.push_back(known ? static_cast<TokenKind>(type) : TokenKind::undefined);
-  }
-  return {};
+  // Any integer width: converters write i32, others u32.
+  std::optional<MetadataArray> array = metadata.take_array(key);
+  auto take = [&](const auto& types) -> Result<void> {
+    if (types.size() != size()) return length_error(metadata, key, types.size(), size());
+    kinds_.reserve(size());
+    for (auto type : types) {
+      const bool known = type > 0 && type <= static_cast<int32_t>(TokenKind::byte);
+      kinds_.push_back(known ? static_cast<TokenKind>(type) : TokenKind::undefined);
+    }
+    return {};
+  };
+  if (array && std::holds_alternative<std::vector<int32_t>>(*array)) return take(std::get<std::vector<int32_t>>(*array));
+  if (array && std::holds_alternative<std::vector<int64_t>>(*array)) return take(std::get<std::vector<int64_t>>(*array));
+  return bad_input(fmt::format("{}: {} is no array of integers", metadata.where, key));
 }
 
 void Vocabulary::index_texts() {

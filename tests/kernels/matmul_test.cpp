@@ -28,13 +28,14 @@ struct Problem {
   size_t rows, cols;
   std::vector<uint8_t> file;  // rows in file layout
   std::vector<Line> panels;
-  std::vector<float> x;   // [kMaxTokens, cols]
-  std::vector<int8_t> q;  // [kMaxTokens, q_stride]
-  std::vector<float> d;   // [kMaxTokens, d_stride]
+  std::vector<float> x;   // [max_tokens, cols]
+  std::vector<int8_t> q;  // [max_tokens, q_stride]
+  std::vector<float> d;   // [max_tokens, d_stride]
   std::vector<int32_t> sums;
   size_t q_stride, d_stride;
 
-  Problem(Type type_in, size_t rows_in, size_t cols_in, uint64_t seed) : type(type_in), rows(rows_in), cols(cols_in) {
+  Problem(Type type_in, size_t rows_in, size_t cols_in, uint64_t seed, size_t max_tokens = kMaxTokens)
+      : type(type_in), rows(rows_in), cols(cols_in) {
     const size_t stride = row_bytes(type, cols), bytes = panel_bytes(type, cols);
     file = random_rows(type, rows, cols, stride, seed);
     panels.resize(panels_bytes(type, rows, cols) / 64);
@@ -44,14 +45,14 @@ struct Problem {
     }
     std::mt19937_64 rng(seed);
     std::normal_distribution<float> normal;
-    x.resize(kMaxTokens * cols);
+    x.resize(max_tokens * cols);
     for (float& value : x) value = normal(rng);
     q_stride = (cols + 63) / 64 * 64;
     d_stride = (cols + 31) / 32 + 1;
-    q.resize(kMaxTokens * q_stride);
-    d.resize(kMaxTokens * d_stride);
+    q.resize(max_tokens * q_stride);
+    d.resize(max_tokens * d_stride);
     sums.resize(2 * d.size());
-    for (size_t t = 0; t < kMaxTokens; ++t) {
+    for (size_t t = 0; t < max_tokens; ++t) {
       for (size_t b = 0; b < cols / 32; ++b) random_activations(rng, t, b);
     }
   }
@@ -145,7 +146,7 @@ TEST_P(MatmulOfType, FloatEqualsScalar) {
 TEST_P(MatmulOfType, VeryManyColumns) {
   const Type type = GetParam();
   const bool is_float = type_info(type).is_float;
-  Problem problem(type, 3, 131072 + 512, 7);
+  Problem problem(type, 3, 131072 + 512, 7, 2);
   for (const Op op : {Op::matmul_q8, Op::matmul_float}) {
     if (is_float && op == Op::matmul_q8) continue;
     const std::vector<float> expected = problem.run(scalar_of(op, type), 2);

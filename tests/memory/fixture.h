@@ -30,6 +30,19 @@ namespace ridge::test {
 
 namespace fs = std::filesystem;
 
+// A sanitizer's own memory drowns what a test would measure.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 class TempFolder {
  public:
   TempFolder() {

@@ -47,12 +47,10 @@ struct MatmulQ8 {
       I dot[Tokens];
       Dot::template accumulate<Tokens, kGroupQuads>(
           [&](int q) __attribute__((always_inline)) { return get(g * kGroupQuads + q); },
-          [&](int t, int q) __attribute__((always_inline)) {
-            return broadcast4(rows[t].q + 32 * tile + 4 * (g * kGroupQuads + q));
-          },
-          [&](int t) __attribute__((always_inline)) {
-            return _mm256_set1_epi32(-Dot::kZero * group_sum(rows[t], tile, g));
-          },
+          [&](int t, int q)
+              __attribute__((always_inline)) { return broadcast4(rows[t].q + 32 * tile + 4 * (g * kGroupQuads + q)); },
+          [&](int t)
+              __attribute__((always_inline)) { return _mm256_set1_epi32(-Dot::kZero * group_sum(rows[t], tile, g)); },
           dot);
       const F scale = Vec::load(s + 16 * g);
 #pragma GCC unroll 4
@@ -83,19 +81,19 @@ struct MatmulQ8 {
     return acc;
   }
 
-  // codes: [kQuads][64]. acc: [Tokens][16]. Both go through memory as whole registers; copying the structs would be done
-  // in pieces of 16 bytes, which the next load of 32 has to wait for.
+  // codes: [kQuads][64]. acc: [Tokens][16]. Both go through memory as whole registers; copying the structs would be
+  // done in pieces of 16 bytes, which the next load of 32 has to wait for.
   //
-  // A function of its own: inlined into the loop over tokens, the codes would live in registers all the way through it and
-  // push the sums out.
+  // A function of its own: inlined into the loop over tokens, the codes would live in registers all the way through it
+  // and push the sums out.
   template <int Tokens>
   static __attribute__((noinline)) void some_tokens(const uint8_t* codes, const float* s, const float* m,
                                                     const Row* rows, size_t tile, float* acc) {
     F registers[Tokens];
 #pragma GCC unroll 4
     for (int t = 0; t < Tokens; ++t) registers[t] = Vec::load(acc + 16 * t);
-    multiply_tile<Tokens>([&](int q) __attribute__((always_inline)) { return load(codes + 64 * q); }, s, m, rows, tile,
-                          registers);
+    multiply_tile<Tokens>(
+        [&](int q) __attribute__((always_inline)) { return load(codes + 64 * q); }, s, m, rows, tile, registers);
 #pragma GCC unroll 4
     for (int t = 0; t < Tokens; ++t) Vec::store(acc + 16 * t, registers[t]);
   }

@@ -58,7 +58,8 @@ RIDGE_INLINE void add_tile(const Tile& tile, const int8_t* q, const float* d, co
       dot[t] = has_min ? _mm512_setzero_si512() : _mm512_set1_epi32(shifted(side + g, stride * t)->start);
     }
 #pragma GCC unroll 8
-    for (int i = g * kQuads / groups; i < (g + 1) * kQuads / groups; ++i) {
+    for (int v = 0; v < kQuads / groups; ++v) {
+      const int i = g * (kQuads / groups) + v;
 #pragma GCC unroll 6
       for (int t = 0; t < tokens; ++t) {
         dot[t] = _mm512_dpbusd_epi32(dot[t], tile.q[i], quad(shifted(q, stride * t) + 4 * i));

@@ -370,7 +370,7 @@ RIDGE_INLINE size_t panel_stride(size_t cols) {
 
 // Rows [0, 16) of the outputs that exist.
 RIDGE_INLINE __mmask16 row_mask(size_t rows) {
-  return rows >= 16 ? 0xffff : static_cast<__mmask16>((1u << rows) - 1);
+  return static_cast<__mmask16>(rows >= 16 ? 0xffffu : (1u << rows) - 1);
 }
 
 }  // namespace

@@ -1,0 +1,302 @@
+"""Runs the program as people do and checks what they see: exit codes, one line per error, equal output everywhere.
+
+usage: cli_test.py GROUP --ridge PROGRAM --example PROGRAM --shared FOLDER
+"""
+import argparse
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(__file__))
+import gguf_files  # noqa: E402
+
+failures = []
+
+
+class Skip(Exception):
+    pass
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def run(*words, stdin=None, env=None, text=True, **more):
+    full = dict(os.environ, **(env or {}))
+    # A random model writes bytes that are no text.
+    return subprocess.run([A.ridge, *map(str, words)], input=stdin, capture_output=True, text=text,
+                          errors="replace" if text else None, env=full, timeout=600,
+                          **({"stdin": subprocess.DEVNULL} if stdin is None else {}), **more)
+
+
+def fails(code, words, part, stdin=None, **more):
+    """The command ends with this code and says one line that holds `part`."""
+    r = run(*words, stdin=stdin, **more)
+    said = [line for line in r.stderr.splitlines() if line.strip()]
+    check(r.returncode == code, f"{words}: exit {r.returncode}, expected {code}: {r.stderr[-300:]}")
+    check(part in r.stderr, f"{words}: says {r.stderr.strip()!r}, expected {part!r}")
+    check(r.returncode == 4 or len(said) == 1, f"{words}: says {len(said)} lines: {r.stderr!r}")
+    check(r.stdout == "" or r.returncode == 5, f"{words}: wrote to stdout: {r.stdout[:100]!r}")
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+    return path
+
+
+def tiny_file(**options):
+    return write(os.path.join(T, "tiny.gguf"), gguf_files.tiny(**options).bytes())
+
+
+def demo_model(file):
+    folder = os.environ.get("RIDGE_MODELS_DIR") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "ridge")
+    path = os.path.join(folder, file)
+    if not os.path.exists(path):
+        raise Skip(f"needs the demo models (scripts/setup --test fetches them): {path}")
+    return path
+
+
+def test_help():
+    r = run("--help")
+    check(r.returncode == 0 and len(r.stdout.splitlines()) <= 40, f"ridge --help has {len(r.stdout.splitlines())} lines")
+    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "probe", "pack", "models"):
+        check(command in r.stdout, f"ridge --help does not list {command}")
+        h = run(command, "--help")
+        check(h.returncode == 0 and "Example" in h.stdout, f"ridge {command} --help has no examples")
+        check(all(len(line) <= 80 for line in h.stdout.splitlines()), f"ridge {command} --help has long lines")
+    v = run("--version")
+    check(v.returncode == 0 and v.stdout.startswith("ridge ") and "kernels:" in v.stdout, f"--version says {v.stdout!r}")
+    check(run("models").returncode == 0, "ridge models fails")
+    fails(2, [], "subcommand")
+    fails(2, ["frobnicate"], "frobnicate")
+
+
+def test_errors():
+    good = gguf_files.tiny()
+    whole = good.bytes()
+    f = lambda name, data: write(os.path.join(T, name), data)
+    model = tiny_file()
+    fails(3, ["info", os.path.join(T, "absent.gguf")], "absent.gguf")
+    fails(3, ["info", T], "folder" if "folder" in run("info", T).stderr else "directory")
+    fails(3, ["info", f("empty.gguf", b"")], "empty")
+    fails(3, ["info", f("text.gguf", b"this is no model at all, it is a text of some length\n")], "text.gguf")
+    fails(3, ["info", f("v1.gguf", b"GGUF" + struct.pack("<I", 1) + whole[8:])], "version 1")
+    fails(3, ["info", f("big.gguf", b"GGUF" + struct.pack(">I", 3) + whole[8:])], "endian")
+    for cut in list(range(5, len(good.header()), 37)) + [len(good.header()) + 40, len(whole) - 33]:
+        fails(3, ["info", f("cut.gguf", whole[:cut])], "cut.gguf")
+    offsets, at = [], 0
+    for t in good.tensors:
+        offsets.append(at)
+        at += (len(t[3]) + 31) // 32 * 32
+    fails(3, ["info", f("past.gguf", good.bytes(offsets=offsets[:-1] + [1 << 40]))], "past the end")
+    fails(3, ["info", f("overlap.gguf", good.bytes(offsets=[0] * len(offsets)))], "overlap")
+    fails(3, ["info", f("count.gguf", b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 1 << 60) + whole[24:])], "count.gguf")
+    twice = gguf_files.tiny()
+    twice.tensors.append(list(twice.tensors[0]))
+    fails(3, ["info", f("twice.gguf", twice.bytes())], "token_embd.weight")
+    odd = gguf_files.tiny()
+    odd.keys["general.architecture"] = "mamba9"
+    fails(3, ["info", f("arch.gguf", odd.bytes())], "mamba9")
+    kind = gguf_files.tiny()
+    kind.tensors[1][2] = 77
+    fails(3, ["info", f("type.gguf", kind.bytes())], "77")
+    missing = gguf_files.tiny()
+    missing.tensors = [t for t in missing.tensors if t[0] != "blk.0.ffn_up.weight"]
+    fails(3, ["info", f("missing.gguf", missing.bytes())], "blk.0.ffn_up.weight")
+    shape = gguf_files.tiny()
+    shape.keys["llama.feed_forward_length"] = 96
+    fails(3, ["info", f("shape.gguf", shape.bytes())], "shape")
+    mute = f("mute.gguf", gguf_files.tiny(tokenizer=False).bytes())
+    fails(3, ["run", mute, "-p", "hi"], "tokenizer")
+    fails(3, ["run", model, "-p", "x" * 400, "--context", "64"], "context")
+    fails(3, ["run", model, "-f", f("latin1.txt", b"caf\xe9")], "UTF-8")
+    fails(2, ["run", model, "-p", "hi", "--memory", "10Q"], "10Q")
+    fails(2, ["run", model, "-p", "hi", "--threads", "0"], "--threads 0")
+    fails(2, ["run", model, "-p", "hi", "--top-p", "1.5"], "--top-p")
+    fails(2, ["run", model, "-p", "hi", "--isa", "mmx"], "mmx")
+    fails(2, ["run", model, "-p", "hi", "--io", "carrier-pigeon"], "carrier-pigeon")
+    fails(2, ["run", model, "-p", "hi", "--logit-bias", "nonsense"], "nonsense")
+    fails(2, ["logits", model, "--tokens", "1,x", "-o", os.path.join(T, "x.npy")], "1,x")
+    fails(3, ["logits", model, "--tokens", "1,9999", "-o", os.path.join(T, "x.npy")], "9999")
+    check(not os.path.exists(os.path.join(T, "x.npy")), "a failed `ridge logits` left its file")
+    fails(3, ["detokenize", model, "9999"], "9999")
+    fails(2, ["models", "get", "gpt-9"], "gpt-9")
+    refused = run("run", model, "-p", "hi", "--memory", "1M")
+    check(refused.returncode == 4 and "needs" in refused.stderr and "--memory" in refused.stderr,
+          f"--memory 1M: {refused.returncode}, {refused.stderr!r}")
+    if os.geteuid() != 0:
+        os.chmod(model, 0)
+        fails(3, ["info", model], "tiny.gguf")
+        os.chmod(model, 0o644)
+    closed = subprocess.run(f"'{A.ridge}' run '{model}' -p hi -n 200 --ignore-eos --temp 0 | head -c 1 > /dev/null; "
+                            "echo ${PIPESTATUS[0]}", shell=True, executable="/bin/bash", capture_output=True, text=True)
+    check(closed.stdout.strip() == "5" and "standard output" in closed.stderr, f"closed stdout: {closed.stdout} {closed.stderr}")
+    full = subprocess.run([A.ridge, "info", model], stdout=open("/dev/full", "wb"), stderr=subprocess.PIPE, text=True)
+    check(full.returncode == 5 and "standard output" in full.stderr, f"full stdout: {full.returncode} {full.stderr}")
+
+
+def test_tokens():
+    model = tiny_file()
+    r = run("tokenize", model, "the cat", "--no-special")
+    check(r.stdout.split()[0] == "256", f"tokenize: {r.stdout!r}")
+    ids = run("tokenize", model, stdin="the cat\n").stdout
+    back = run("detokenize", model, "-", stdin=ids)
+    check(back.stdout == "the cat\n\n", f"there and back: {back.stdout!r}")
+    lines = run("tokenize", model, "--lines-json", "--no-special", stdin=json.dumps(["a", "", "th"]))
+    check(json.loads(lines.stdout) == [[97], [], [256]], f"--lines-json: {lines.stdout!r} {lines.stderr!r}")
+    special = run("tokenize", model, "<s>", "--parse-special")
+    check(special.stdout.split() == ["257"], f"--parse-special: {special.stdout!r}")
+    plain = run("tokenize", model, "<s>")
+    check(plain.stdout.split() == [str(ord(c)) for c in "<s>"], f"plain: {plain.stdout!r}")
+    as_json = json.loads(run("tokenize", model, "th", "--json").stdout)
+    check(as_json == [{"id": 256, "text": "th"}], f"--json: {as_json}")
+    fails(3, ["tokenize", model, "--lines-json"], "JSON", stdin="{}")
+    golden = os.path.join(A.shared, "golden", "tokens.json")
+    if not os.path.exists(golden):
+        raise Skip("needs ../shared: " + golden)
+    data = json.load(open(golden))
+    for name in ("llama-bpe", "llama-spm", "qwen2", "gpt-2", "deepseek-llm", "phi-3"):
+        vocab = os.path.join(A.shared, "vocab", name + ".gguf")
+        for flag, key in (("--no-special", "plain"), ("--parse-special", "special")):
+            got = run("tokenize", vocab, "--lines-json", flag, stdin=json.dumps(data["strings"]))
+            check(got.returncode == 0 and json.loads(got.stdout) == data["vocabularies"][name][key],
+                  f"tokens of {name}, {key}: {got.stderr[:200]}")
+
+
+def read_logits(path):
+    return open(path, "rb").read()
+
+
+def test_logits():
+    model = tiny_file(layers=3)
+    base, outputs = os.path.join(T, "a.npy"), {}
+    ways = [[], ["--threads", "1"], ["--isa", "scalar"], ["--io", "threads"], ["--io", "buffered"], ["--context", "200"]]
+    for way in ways:
+        r = run("logits", model, "--tokens", "1,2,3,200,7", "-o", base, *way)
+        check(r.returncode == 0 and r.stdout == "", f"logits {way}: {r.returncode} {r.stderr}")
+        outputs[" ".join(way)] = read_logits(base)
+    check(len(set(outputs.values())) == 1, f"logits differ between {list(outputs)}")
+    check(len(outputs[""]) == 128 + 5 * 259 * 4, f"the array has {len(outputs[''])} bytes")
+    full = subprocess.run(["bash", "-c", f"ulimit -f 1; '{A.ridge}' logits '{model}' --tokens 1,2,3 -o '{base}'"],
+                          capture_output=True, text=True)
+    check(full.returncode == 5, f"logits to a full disk: {full.returncode} {full.stderr}")
+    check(not [n for n in os.listdir(T) if "partial" in n], "a half file was left")
+
+
+def test_run():
+    model = tiny_file()
+    a = run("run", model, "-p", "the", "-n", "20", "--seed", "7", "--ignore-eos")
+    b = run("run", model, "-p", "the", "-n", "20", "--seed", "7", "--ignore-eos", "--threads", "1", "--isa", "scalar")
+    check(a.returncode == 0 and a.stdout == b.stdout, f"the same seed: {a.stdout!r} and {b.stdout!r}")
+    check("tokens at" in a.stderr and "peak" in a.stderr, f"no summary: {a.stderr!r}")
+    check(run("run", model, "-p", "the", "-n", "5", "-q").stderr == "", "-q says something")
+    file = write(os.path.join(T, "p.txt"), b"the")
+    c = run("run", model, "-f", file, "-n", "20", "--seed", "7", "--ignore-eos")
+    d = run("run", model, "-", "-n", "20", "--seed", "7", "--ignore-eos", stdin="the")
+    check(c.stdout == a.stdout and d.stdout == a.stdout, "-p, -f and - differ")
+    j = json.loads(run("run", model, "-p", "the", "-n", "20", "--seed", "7", "--ignore-eos", "--json").stdout)
+    check(j["text"].replace("\ufffd", "") + "\n" == a.stdout.replace("\ufffd", "") and j["stop_reason"] == "length" and len(j["tokens"]) == 20, f"--json: {j}")
+    e = run("run", model, "-p", "the", "-n", "3", "--temp", "0", "--explain", "--stats")
+    check("plan for" in e.stderr and "share of the bound" in e.stderr, f"--explain --stats: {e.stderr[-300:]!r}")
+    filled = run("run", model, "-p", "the", "--context", "16", "--ignore-eos", "--temp", "0")
+    check(filled.returncode == 0 and "context" in filled.stderr, f"a full context: {filled.returncode} {filled.stderr!r}")
+    smol = demo_model("SmolLM2-135M-Instruct.Q4_1.gguf")
+    want = run("run", smol, "-p", "Count from one to five.", "--temp", "0", "-n", "24")
+    check(want.returncode == 0 and len(want.stdout) > 10, f"smollm2: {want.stderr}")
+    stop = run("run", smol, "-p", "Count from one to five.", "--temp", "0", "-n", "24", "--stop", want.stdout[4:9])
+    check(stop.stdout == want.stdout[:4] + "\n", f"--stop: {stop.stdout!r}")
+    for budget in ("110M", "80M", "64M", "45M"):
+        for io in ("uring", "threads", "buffered"):
+            got = run("run", smol, "-p", "Count from one to five.", "--temp", "0", "-n", "24", "--memory", budget,
+                      "--context", "512", "--io", io)
+            check(got.returncode == 0 and got.stdout == want.stdout, f"--memory {budget} --io {io}: {got.stdout!r} {got.stderr}")
+
+
+def test_memory():
+    """In a memory cgroup of the budget nothing fails, and in a large one the peak stays below the budget."""
+    tool = os.path.join(A.shared, "tools", "under_limit.sh")
+    if not os.path.exists(tool):
+        raise Skip("needs ../shared: " + tool)
+    if os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK):
+        raise Skip("needs root and a writable cgroup file system")
+    trial = subprocess.run([tool, "64M", "true"], capture_output=True, text=True)
+    if "peak_bytes" not in trial.stderr or trial.returncode != 0:
+        raise Skip("needs a memory cgroup that can be made here")
+
+    def limited(limit, *words):
+        r = subprocess.run([tool, limit, A.ridge, *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+        last = r.stderr.strip().splitlines()[-1].split()
+        return r, int(last[1]), int(last[3])
+
+    for file, budgets in (("SmolLM2-135M-Instruct.Q4_1.gguf", (40, 64, 90)), ("gemma-3-270m-Q4_K_M.gguf", (80, 96, 160, 250))):
+        model = demo_model(file)
+        words = ["run", model, "-p", "The capital of France is", "--temp", "0", "-n", "8", "--context", "512"]
+        want = run(*words).stdout
+        for m in budgets:
+            r, _, failed = limited(f"{m}M", *words, "--memory", f"{m}M")
+            check(r.returncode == 0 and failed == 0 and r.stdout == want, f"{file} in {m}M: exit {r.returncode}, failcnt {failed}, {r.stderr}")
+            r, peak, failed = limited(f"{8 * m}M", *words, "--memory", f"{m}M")
+            check(r.returncode == 0 and peak <= m << 20, f"{file} with --memory {m}M: peak {peak}")
+
+
+def test_pack():
+    model = tiny_file(layers=2)
+    pack = os.path.join(T, "tiny.ridge")
+    check(run("pack", model).returncode == 0 and os.path.exists(pack), "ridge pack")
+    cache = {"XDG_CACHE_HOME": os.path.join(T, "cache")}
+    a, b = os.path.join(T, "a.npy"), os.path.join(T, "b.npy")
+    run("logits", model, "--tokens", "1,2,3", "-o", a)
+    r = run("logits", pack, "--tokens", "1,2,3", "-o", b, env=cache)
+    check(r.returncode == 0 and read_logits(a) == read_logits(b), f"a pack gives other logits: {r.stderr}")
+    check(run("pack", "--check", pack).returncode == 0, "pack --check")
+    fails(3, ["pack", pack], "pack already")
+    data = bytearray(open(pack, "rb").read())
+    data[(len(data) - 1) // 4096 * 4096] ^= 1      # the first byte of the last tensor
+    broken = write(os.path.join(T, "broken.ridge"), bytes(data))
+    fails(3, ["run", broken, "-p", "hi"], "checksum", env=cache)
+    fails(3, ["pack", "--check", broken], "checksum")
+    fails(3, ["run", write(os.path.join(T, "short.ridge"), bytes(data[:-5000])), "-p", "hi"], "short.ridge", env=cache)
+    os.utime(model, (1, 1))
+    fails(3, ["run", pack, "-p", "hi"], "stale", env=cache)
+    os.remove(pack)
+    full = subprocess.run(["bash", "-c", f"ulimit -f 8; '{A.ridge}' pack '{model}'"], capture_output=True, text=True)
+    check(full.returncode == 5 and not os.path.exists(pack), f"pack to a full disk: {full.returncode} {full.stderr}")
+    check(not [n for n in os.listdir(T) if "partial" in n], "a half pack was left")
+
+
+def test_example():
+    model = tiny_file()
+    r = subprocess.run([A.example, model, "2000", "the"], capture_output=True, text=True, errors="replace")
+    check(r.returncode == 0, f"the example: {r.returncode} {r.stderr}")
+    r = subprocess.run([A.example, model, "1", "the"], capture_output=True, text=True)
+    check(r.returncode == 4, f"the example in 1 MiB: {r.returncode} {r.stderr}")
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("group")
+parser.add_argument("--ridge", required=True)
+parser.add_argument("--example")
+parser.add_argument("--shared", default="")
+A = parser.parse_args()
+T = tempfile.mkdtemp(prefix="ridge-cli-")
+skipped = None
+try:
+    globals()["test_" + A.group]()
+except Skip as reason:
+    skipped = str(reason)
+finally:
+    shutil.rmtree(T, ignore_errors=True)
+for failure in failures:
+    print("FAILED", failure)
+if failures:
+    sys.exit(1)
+if skipped:
+    print(skipped)
+    sys.exit(77)

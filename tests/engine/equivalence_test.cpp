@@ -1,0 +1,93 @@
+// The promise: the same bytes of logits whatever the budget, the I/O engine, the threads, the ISA and the batch.
+#include <algorithm>
+#include <cstring>
+
+#include "base/units.h"
+#include "machine/cpu.h"
+#include "tests/golden.h"
+
+namespace ridge {
+namespace {
+
+using Logits = std::vector<std::vector<float>>;
+
+bool same_bytes(const Logits& a, const Logits& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t t = 0; t < a.size(); ++t) {
+    if (a[t].size() != b[t].size() || std::memcmp(a[t].data(), b[t].data(), a[t].size() * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+std::vector<Isa> isas() {
+  std::vector<Isa> out;
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon}) {
+    if (choose_kernels({.isa = isa}).ok()) out.push_back(isa);
+  }
+  return out;
+}
+
+class Equivalence : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { RIDGE_SKIP_WITHOUT(path(), "needs ../shared"); }
+  std::string path() const { return golden::folder() + "/tiny/" + GetParam() + ".gguf"; }
+
+  Logits run(EngineOptions options, uint32_t rows = 8) {
+    options.path = path();
+    options.default_context = ids_.size();
+    options.logits_rows = rows;
+    options.need_tokenizer = false;
+    auto engine = Engine::open(options);
+    EXPECT_TRUE(engine.ok()) << engine.error().message;
+    if (!engine.ok()) return {};
+    streamed_ = engine.value()->plan().placement.streams();
+    return golden::all_logits(*engine.value(), ids_);
+  }
+
+  std::vector<TokenId> ids_ = {1, 17, 300, 5, 9, 250, 33, 2, 2, 111, 87, 319, 0, 45, 46, 47, 200, 12, 90, 77, 3};
+  bool streamed_ = false;
+};
+
+TEST_P(Equivalence, ThreadsIsasAndBatches) {
+  Logits reference = run({.threads = 1, .isa = Isa::scalar});
+  ASSERT_EQ(reference.size(), ids_.size());
+  for (Isa isa : isas()) {
+    for (int threads : {1, 2, 3}) {
+      for (uint32_t rows : {1u, 4u, 16u}) {
+        EXPECT_TRUE(same_bytes(reference, run({.threads = threads, .isa = isa}, rows)))
+            << name_of(isa) << ", " << threads << " threads, " << rows << " tokens per pass";
+      }
+    }
+  }
+}
+
+TEST_P(Equivalence, ExactNumericsToo) {
+  Logits reference = run({.threads = 1, .isa = Isa::scalar, .numerics = Numerics::exact});
+  for (Isa isa : isas()) {
+    EXPECT_TRUE(same_bytes(reference, run({.threads = 2, .isa = isa, .numerics = Numerics::exact}, 3))) << name_of(isa);
+  }
+}
+
+TEST_P(Equivalence, PinsAndIoEngines) {
+  Logits reference = run({.threads = 2});
+  EXPECT_FALSE(streamed_);
+  for (uint64_t pinned : {uint64_t{0}, 64 * kKiB, 200 * kKiB}) {
+    for (IoKind io : {IoKind::uring, IoKind::threads, IoKind::buffered}) {
+      for (uint32_t rows : {1u, 8u}) {
+        EXPECT_TRUE(same_bytes(reference, run({.threads = 2, .io = io, .most_pinned = pinned}, rows)))
+            << name_of(io) << ", " << pinned << " bytes pinned, " << rows << " tokens per pass";
+        EXPECT_TRUE(streamed_);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Equivalence, testing::Values("type-Q4_0", "type-Q4_1", "type-Q6_K", "type-Q2_K", "type-F16", "gemma3", "phi3"),
+                         [](const auto& c) {
+                           std::string name = c.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ridge
