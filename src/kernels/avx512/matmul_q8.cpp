@@ -1,8 +1,8 @@
 // Quantised weights × int8 activations with VNNI (contract: kernels.h, layouts: docs/panels.md).
 //
 // One token (decode): every panel is read once, front to back, unfolded in registers; bound by memory.
-// More tokens (prefill): kChunkTiles × 32 columns of a panel are unfolded into L1 once and serve up to kMaxTokens
-// tokens; the accumulators of 12 tokens × 16 rows stay in registers over the chunk and wait in `out` between chunks.
+// More tokens (prefill): kChunkTiles × 32 columns of two panels are unfolded into L1 once and serve up to kMaxTokens
+// tokens; the accumulators of 6 tokens × 32 rows stay in registers over the chunk and wait in `out` between chunks.
 // The integer accumulators begin at −zero · Σ q, so that dpbusd's Σ code · q ends as Σ (code − zero) · q.
 #include "kernels/avx512/matmul_tiles.h"
 
@@ -24,11 +24,6 @@ union Side {
   float min_factor;
 };
 
-template <class T>
-RIDGE_INLINE const T* shifted(const T* p, size_t bytes) {
-  return reinterpret_cast<const T*>(reinterpret_cast<const uint8_t*>(p) + bytes);
-}
-
 template <class Format>
 RIDGE_INLINE void fill_side(const float* d, const int32_t* sums, size_t tiles, Side* side) {
   for (size_t t = 0; t < tiles; ++t) {
@@ -44,36 +39,17 @@ RIDGE_INLINE void fill_side(const float* d, const int32_t* sums, size_t tiles, S
   }
 }
 
-// The accumulators of `tokens` tokens continued over one tile. Token t's activations lie `stride` TokenChunks (bytes)
-// behind the first one's. The tokens' integer chains are interleaved: one chain of 8 dependent dpbusd takes 40 cycles,
-// and the scheduler cannot look far enough past it to find the next (measured: 407 → 480 Gop/s).
-template <int groups, bool has_min, int tokens>
-RIDGE_INLINE void add_tile(const Tile& tile, const int8_t* q, const float* d, const Side* side, size_t stride,
-                           __m512* acc) {
-#pragma GCC unroll 2
-  for (int g = 0; g < groups; ++g) {
-    __m512i dot[tokens];
-#pragma GCC unroll 6
-    for (int t = 0; t < tokens; ++t) {
-      dot[t] = has_min ? _mm512_setzero_si512() : _mm512_set1_epi32(shifted(side + g, stride * t)->start);
-    }
-#pragma GCC unroll 8
-    for (int v = 0; v < kQuads / groups; ++v) {
-      const int i = g * (kQuads / groups) + v;
-#pragma GCC unroll 6
-      for (int t = 0; t < tokens; ++t) {
-        dot[t] = _mm512_dpbusd_epi32(dot[t], tile.q[i], quad(shifted(q, stride * t) + 4 * i));
-      }
-    }
-#pragma GCC unroll 6
-    for (int t = 0; t < tokens; ++t) {
-      const __m512 scale = _mm512_mul_ps(tile.s[g], _mm512_set1_ps(*shifted(d, stride * t)));
-      acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), scale, acc[t]);
-      if constexpr (has_min) {
-        acc[t] = _mm512_fmadd_ps(tile.m[g], _mm512_set1_ps(shifted(side + g, stride * t)->min_factor), acc[t]);
-      }
-    }
-  }
+// acc continued over one group for one panel.
+template <bool has_min>
+RIDGE_INLINE __m512 add_group(__m512i dot, __m512 s, __m512 m, __m512 d, const Side& side, __m512 acc) {
+  acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(s, d), acc);
+  if constexpr (has_min) acc = _mm512_fmadd_ps(m, _mm512_set1_ps(side.min_factor), acc);
+  return acc;
+}
+
+template <bool has_min>
+RIDGE_INLINE __m512i start_of(const Side& side) {
+  return has_min ? _mm512_setzero_si512() : _mm512_set1_epi32(side.start);
 }
 
 // --- decode ---------------------------------------------------------------------------------------------------------
@@ -101,8 +77,19 @@ RIDGE_INLINE __m512 decode_panel(const uint8_t* panel, size_t tiles, const int8_
     Tile tile;
     prefetch_share<Format, i>(panel);
     Format::template load<i>(unit, tile);
-    add_tile<Format::kGroups, Format::kHasMin, 1>(tile, q + kTileColumns * (t + i), d + t + i,
-                                                  side + Format::kGroups * (t + i), 0, &acc);
+    const Side* tile_side = side + Format::kGroups * (t + i);
+    const __m512 d_act = _mm512_set1_ps(d[t + i]);
+#pragma GCC unroll 2
+    for (int g = 0; g < Format::kGroups; ++g) {
+      constexpr int kGroupQuads = kQuads / Format::kGroups;
+      __m512i dot = start_of<Format::kHasMin>(tile_side[g]);
+#pragma GCC unroll 8
+      for (int j = 0; j < kGroupQuads; ++j) {
+        const int v = kGroupQuads * g + j;
+        dot = _mm512_dpbusd_epi32(dot, tile.q[v], quad(q + kTileColumns * (t + i) + 4 * v));
+      }
+      acc = add_group<Format::kHasMin>(dot, tile.s[g], tile.m[g], d_act, tile_side[g], acc);
+    }
   };
   for (; t + kUnit <= tiles; t += kUnit, panel += Format::kUnitBytes) {
     const auto unit = Format::open(panel);
@@ -138,9 +125,9 @@ void decode(const MatmulArgs& args, size_t stride) {
 
 // --- prefill --------------------------------------------------------------------------------------------------------
 
-constexpr size_t kChunkTiles = 16;  // 512 columns: 12 KiB of unfolded tiles and 704 bytes per token
-constexpr size_t kMaxTokens = 64;   // 44 KiB of activations: they stay in L2 while all panels pass
-constexpr int kTokenBlock = 12;     // 8 code vectors, scale, minimum and 12 accumulators fit the 32 registers
+constexpr size_t kChunkTiles = 16;  // 512 columns: 24 KiB of unfolded tiles of two panels, 704 bytes per token
+constexpr size_t kMaxTokens = 48;   // 33 KiB of activations: they stay in L2 while all panels pass
+constexpr int kTokenBlock = 6;      // 12 accumulators, 12 integer sums and 8 code vectors: the 32 registers
 
 // The activations of one token for one chunk, at fixed distances.
 struct alignas(64) TokenChunk {
@@ -197,66 +184,124 @@ struct Outputs {
   bool first;  // first chunk of the columns: accumulators begin at zero
 };
 
-template <int groups, bool has_min, int tokens>
-void multiply_block(const Unfolded& w, size_t tiles, const TokenChunk* x, const Outputs& o) {
-  __m512 acc[tokens];
-#pragma GCC unroll 12
-  for (int t = 0; t < tokens; ++t) {
-    acc[t] = o.first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(o.mask, o.out + t * o.stride);
-  }
-  for (size_t i = 0; i < tiles; ++i) {
-    Tile tile;
-#pragma GCC unroll 8
-    for (int v = 0; v < kQuads; ++v) tile.q[v] = _mm512_load_si512(w.q[i][v]);
+// Half a tile (quads 4 h … 4 h + 3 of tile i) of two panels against a block of tokens: every broadcast quad serves both
+// panels, and 2 × tokens chains of dpbusd run side by side. (One panel, tokens one after the other: 407 Gop/s in L1,
+// interleaved: 475, two panels: 530; each chain of 8 takes 40 cycles, and two loads per cycle are the other bound.)
+template <int panels, int tokens>
+RIDGE_INLINE void add_half_tile(const Unfolded* w, size_t i, int h, const TokenChunk* x,
+                                __m512i (&dot)[panels][tokens]) {
+  __m512i q[panels][kQuads / 2];
 #pragma GCC unroll 2
-    for (int g = 0; g < groups; ++g) {
-      tile.s[g] = _mm512_load_ps(w.s[i][g]);
-      if constexpr (has_min) tile.m[g] = _mm512_load_ps(w.m[i][g]);
-    }
-    constexpr int kInterleaved = tokens % 6 == 0 ? 6 : tokens < 4 ? tokens : 4;
-#pragma GCC unroll 3
-    for (int t = 0; t < tokens; t += kInterleaved) {
-      add_tile<groups, has_min, kInterleaved>(tile, x[t].q + kTileColumns * i, x[t].d + i, x[t].side + groups * i,
-                                              sizeof(TokenChunk), acc + t);
+  for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kQuads / 2; ++v) q[p][v] = _mm512_load_si512(w[p].q[i][kQuads / 2 * h + v]);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kQuads / 2; ++v) {
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) {
+      const __m512i activations = quad(x[t].q + kTileColumns * i + kTileColumns / 2 * h + 4 * v);
+#pragma GCC unroll 2
+      for (int p = 0; p < panels; ++p) dot[p][t] = _mm512_dpbusd_epi32(dot[p][t], q[p][v], activations);
     }
   }
-#pragma GCC unroll 12
-  for (int t = 0; t < tokens; ++t) _mm512_mask_storeu_ps(o.out + t * o.stride, o.mask, acc[t]);
 }
 
-template <int groups, bool has_min>
-void multiply(const Unfolded& w, size_t tiles, const TokenChunk* x, size_t tokens, Outputs o) {
+template <int groups, bool has_min, int panels, int tokens>
+RIDGE_INLINE void add_tile(const Unfolded* w, size_t i, const TokenChunk* x, __m512 (&acc)[panels][tokens]) {
+  constexpr int kHalves = 2 / groups;  // of a tile that make a group
+  __m512i dot[panels][tokens];
+#pragma GCC unroll 2
+  for (int g = 0; g < groups; ++g) {
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) {
+      const __m512i start = start_of<has_min>(x[t].side[groups * i + g]);
+#pragma GCC unroll 2
+      for (int p = 0; p < panels; ++p) dot[p][t] = start;
+    }
+#pragma GCC unroll 2
+    for (int h = 0; h < kHalves; ++h) add_half_tile<panels, tokens>(w, i, kHalves * g + h, x, dot);
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) {
+      const __m512 d = _mm512_set1_ps(x[t].d[i]);
+#pragma GCC unroll 2
+      for (int p = 0; p < panels; ++p) {
+        acc[p][t] = add_group<has_min>(dot[p][t], _mm512_load_ps(w[p].s[i][g]), _mm512_load_ps(w[p].m[i][g]), d,
+                                       x[t].side[groups * i + g], acc[p][t]);
+      }
+    }
+  }
+}
+
+template <int groups, bool has_min, int panels, int tokens>
+void multiply_block(const Unfolded* w, size_t tiles, const TokenChunk* x, const Outputs* o) {
+  __m512 acc[panels][tokens];
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) {
+      acc[p][t] = o[p].first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(o[p].mask, o[p].out + t * o[p].stride);
+    }
+  }
+  for (size_t i = 0; i < tiles; ++i) add_tile<groups, has_min, panels, tokens>(w, i, x, acc);
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 6
+    for (int t = 0; t < tokens; ++t) _mm512_mask_storeu_ps(o[p].out + t * o[p].stride, o[p].mask, acc[p][t]);
+  }
+}
+
+template <int groups, bool has_min, int panels>
+void multiply(const Unfolded* w, size_t tiles, const TokenChunk* x, size_t tokens, Outputs (&o)[panels]) {
   const auto block = [&]<int n>() {
-    multiply_block<groups, has_min, n>(w, tiles, x, o);
+    multiply_block<groups, has_min, panels, n>(w, tiles, x, o);
     x += n;
     tokens -= n;
-    o.out += n * o.stride;
+    for (Outputs& output : o) output.out += n * output.stride;
   };
   while (tokens >= kTokenBlock) block.template operator()<kTokenBlock>();
-  if (tokens >= 6) block.template operator()<6>();
   if (tokens >= 4) block.template operator()<4>();
   if (tokens == 3) return block.template operator()<3>();
   if (tokens == 2) return block.template operator()<2>();
   if (tokens == 1) return block.template operator()<1>();
 }
 
+// Which tokens and tiles of a product are computed now; the activations are gathered.
+struct Chunk {
+  const TokenChunk* x;
+  size_t token, tokens, tile, tiles;
+};
+
+template <class Format, int panels>
+RIDGE_INLINE void multiply_panels(const MatmulArgs& args, size_t stride, const Chunk& chunk, size_t row, Unfolded* w) {
+  const uint8_t* units = args.panels + row / kPanelRows * stride + chunk.tile / Format::kUnitTiles * Format::kUnitBytes;
+  Outputs outputs[panels];
+#pragma GCC unroll 2
+  for (int p = 0; p < panels; ++p) {
+    const size_t r = row + p * kPanelRows;
+    unfold<Format>(units + p * stride, chunk.tiles, panels * stride, w[p]);
+    outputs[p] = {args.out + chunk.token * args.out_stride + r, args.out_stride, row_mask(args.rows - r),
+                  chunk.tile == 0};
+  }
+  multiply<Format::kGroups, Format::kHasMin, panels>(w, chunk.tiles, chunk.x, chunk.tokens, outputs);
+}
+
 template <class Format>
 void prefill(const MatmulArgs& args, size_t stride) {
-  TokenChunk chunks[kMaxTokens];
-  Unfolded w;
+  TokenChunk x[kMaxTokens];
+  Unfolded w[2];
   const size_t all_tiles = args.cols / kTileColumns;
   for (size_t token = 0; token < args.tokens; token += kMaxTokens) {
     const size_t tokens = args.tokens - token < kMaxTokens ? args.tokens - token : kMaxTokens;
-    for (size_t begin = 0; begin < all_tiles; begin += kChunkTiles) {
-      const size_t tiles = all_tiles - begin < kChunkTiles ? all_tiles - begin : kChunkTiles;
-      gather_tokens<Format>(args.x8, token, tokens, begin, tiles, chunks);
-      const uint8_t* units = args.panels + begin / Format::kUnitTiles * Format::kUnitBytes;
-      for (size_t r = 0; r < args.rows; r += kPanelRows, units += stride) {
-        unfold<Format>(units, tiles, stride, w);
-        multiply<Format::kGroups, Format::kHasMin>(
-            w, tiles, chunks, tokens,
-            {args.out + token * args.out_stride + r, args.out_stride, row_mask(args.rows - r), begin == 0});
+    for (size_t tile = 0; tile < all_tiles; tile += kChunkTiles) {
+      const size_t tiles = all_tiles - tile < kChunkTiles ? all_tiles - tile : kChunkTiles;
+      gather_tokens<Format>(args.x8, token, tokens, tile, tiles, x);
+      const Chunk chunk = {x, token, tokens, tile, tiles};
+      size_t row = 0;
+      for (; row + kPanelRows < args.rows; row += 2 * kPanelRows) {
+        multiply_panels<Format, 2>(args, stride, chunk, row, w);
       }
+      if (row < args.rows) multiply_panels<Format, 1>(args, stride, chunk, row, w);
     }
   }
 }
