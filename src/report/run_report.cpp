@@ -15,6 +15,19 @@ double per_second(uint64_t count, std::chrono::nanoseconds time) {
   return s > 0 ? static_cast<double>(count) / s : 0;
 }
 
+// Whether a line about kernels ("matmul_q8 Q4_0: …") is of a weight type that this program has, or of none.
+bool concerns(const std::string& line, const Program& program) {
+  std::string_view subject = std::string_view(line).substr(0, line.find(':'));
+  size_t space = subject.find(' ');
+  if (space == std::string_view::npos) return true;
+  for (const Block& b : program.blocks) {
+    for (const Piece& p : b.pieces) {
+      if (type_info(program.tensors[p.tensor].type).name == subject.substr(space + 1)) return true;
+    }
+  }
+  return false;
+}
+
 std::string roof_words(const RunFigures& f) {
   if (f.decode_tokens == 0 || f.bound_tokens_per_s <= 0) return "";
   if (!f.bound_measured) return "`ridge probe` tells how far from the bound";
@@ -107,7 +120,9 @@ std::string explanation(const Engine& engine) {
   std::string text = fmt::format("plan for {} ({})\n", format_bytes(engine.budget()), engine.budget_reason());
   for (const std::string& reason : engine.plan().reasons) text += fmt::format("  {}\n", reason);
   text += fmt::format("memory\n{}kernels\n", engine.plan().account.table());
-  for (const std::string& reason : engine.kernels().reasons) text += fmt::format("  {}\n", reason);
+  for (const std::string& reason : engine.kernels().reasons) {
+    if (concerns(reason, engine.plan().program)) text += fmt::format("  {}\n", reason);
+  }
   text += fmt::format("reading\n  {}\n", engine.source().io_description());
   return text;
 }
