@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lists the skipped tests of a CTest run with their reasons.
 
-usage: skipped_tests.py JUNIT_FILE [--forbid TEXT]     --forbid: fail if a reason begins with TEXT
+usage: skipped_tests.py JUNIT_FILE [--forbid TEXT]     --forbid: fail if a reason begins with TEXT (repeatable)
 """
 import argparse
 import re
@@ -21,7 +21,7 @@ def reason(output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("junit_file")
-    parser.add_argument("--forbid", metavar="TEXT")
+    parser.add_argument("--forbid", metavar="TEXT", action="append", default=[])
     options = parser.parse_args()
     try:
         cases = ElementTree.parse(options.junit_file).getroot().iter("testcase")
@@ -41,7 +41,7 @@ def main():
         for name in sorted(names):
             print(f"    {name}")
     print()
-    forbidden = [why for why in reasons if options.forbid and why.startswith(options.forbid)]
+    forbidden = [why for why in reasons if why.startswith(tuple(options.forbid))]
     if forbidden:
         sys.exit(f"Failed: what these tests need is here, and still they were skipped: {'; '.join(sorted(forbidden))}")
 

@@ -2,11 +2,11 @@
 //
 // This header is all that a program includes; it pulls in nothing of Ridge's own and only the standard library.
 //
-//   auto model = ridge::Model::open({.path = "model.gguf", .memory_bytes = 300 << 20});
+//   auto model = ridge::api::Model::open({.path = "model.gguf", .memory_bytes = 300 << 20});
 //   if (!model) return std::fprintf(stderr, "%s\n", model.error().c_str()), 1;
 //   model.value().chat("Why is the sky blue?", {.max_tokens = 64}, [](std::string_view text) { std::cout << text; return true; });
 //
-// One thread uses a Model at a time. Nothing throws.
+// One thread uses a Model at a time. Nothing of Ridge throws; what your own callback throws passes through.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@ class Expected {
   Expected(T value) : state_(std::move(value)) {}
   Expected(Failure failure) : state_(std::move(failure)) {}
   explicit operator bool() const { return std::holds_alternative<T>(state_); }
+  // Only after a test: value() of a failure and error() of a value are errors of the caller, as with std::get.
   T& value() { return std::get<T>(state_); }
   const std::string& error() const { return std::get<Failure>(state_).message; }
   int code() const { return *this ? 0 : std::get<Failure>(state_).code; }
@@ -71,8 +72,9 @@ class Model {
   // Logits [vocabulary] after these tokens, read from scratch.
   Expected<std::vector<float>> logits(std::span<const int32_t> tokens);
 
+  // Token ids of a text, with the special tokens that the model adds.
   std::vector<int32_t> tokenize(std::string_view text) const;
-  size_t vocabulary() const;
+  size_t vocabulary() const;   // tokens
 
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

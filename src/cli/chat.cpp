@@ -88,6 +88,11 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
     }
     conversation.say("user", *line);
     auto ids = conversation.tokens();
+    if (ids.ok() && ids.value().size() >= engine.context()) {
+      warn(fmt::format("the line is too long for the context of {}: shorten it, or start with a larger --context", engine.context()));
+      conversation.take_back();
+      continue;
+    }
     Result<void> printed;
     auto answer = !ids.ok() ? Result<Generation>(ids.error())
                             : generate(engine, ids.value(), options, sampler, [&](std::string_view piece) {
@@ -95,12 +100,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
                                 return printed.ok();
                               });
     RIDGE_TRY(std::move(printed));
-    if (!answer.ok()) {
-      if (answer.error().code != ErrorCode::bad_input) return answer.error();
-      warn(answer.error().message);   // such as a line longer than the context: the chat goes on without it
-      conversation.take_back();
-      continue;
-    }
+    if (!answer.ok()) return answer.error();
     conversation.say("assistant", answer.value().text);
     RIDGE_TRY(print("\n"));
     if (answer.value().reason == StopReason::context_full) note("the answer was cut: the context is full");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,16 +62,10 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
   EngineOptions o;
   o.path = RIDGE_TRY(resolve_model(flags.model));
   if (!flags.memory.empty()) o.memory = RIDGE_TRY(parse_bytes(flags.memory));
-  constexpr int64_t kMostContext = int64_t{1} << 24;
-  if (flags.context < 0 || flags.context > kMostContext) {
-    return usage_error(fmt::format("--context {} is no usable number: give 1 to {}", flags.context, kMostContext));
-  }
+  if (flags.context < 0) return usage_error(fmt::format("--context {} is no usable number: give 1 or more", flags.context));
   o.context = static_cast<uint64_t>(flags.context);
   if (flags.threads) {
-    constexpr int kMostThreads = 1024;
-    if (*flags.threads < 1 || *flags.threads > kMostThreads) {
-      return usage_error(fmt::format("--threads {} is no usable number: give 1 to {}", *flags.threads, kMostThreads));
-    }
+    if (*flags.threads < 1) return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
     o.threads = *flags.threads;
   }
   if (!flags.cpus.empty()) {
@@ -98,6 +93,11 @@ Result<void> print(std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {   // a pipe that somebody made non-blocking
+      struct pollfd ready {STDOUT_FILENO, POLLOUT, 0};
+      ::poll(&ready, 1, -1);
+      continue;
+    }
     if (n < 0) {
       return io_error(fmt::format("standard output cannot be written ({}): the result is not complete", std::strerror(errno)));
     }

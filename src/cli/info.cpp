@@ -54,12 +54,13 @@ Json types_json(const Gguf& file) {
 
 // What runs need at a few contexts: the smallest budget, everything in memory, and the cache alone.
 Result<Json> needs_json(const std::string& path, uint32_t trained) {
-  Json out = Json::array();
+  std::vector<uint64_t> contexts;
   for (uint64_t context : {512u, 2048u, 8192u, 32768u}) {
-    if (context > trained && context != 512) break;
-    Engine::Needs needs = RIDGE_TRY(Engine::needs(path, std::min<uint64_t>(context, trained)));
-    out.push_back({{"context", std::min<uint64_t>(context, trained)}, {"smallest_budget", needs.smallest},
-                   {"resident", needs.resident}, {"kv_cache", needs.kv}});
+    if (context <= trained || contexts.empty()) contexts.push_back(std::min<uint64_t>(context, trained));
+  }
+  Json out = Json::array();
+  for (const Engine::Needs& n : RIDGE_TRY(Engine::needs(path, contexts))) {
+    out.push_back({{"context", n.context}, {"smallest_budget", n.smallest}, {"resident", n.resident}, {"kv_cache", n.kv}});
   }
   return out;
 }
@@ -105,7 +106,10 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
   }
   auto tokenizer = Tokenizer::from_metadata(model->file().metadata());
   j["tokenizer"] = tokenizer.ok() ? tokenizer.value()->description() : "none";
-  j["needs"] = RIDGE_TRY(needs_json(path, c.context));
+  uint32_t trained = c.context;
+  tokenizer = Error{};
+  model.reset();   // so that the account below is that of a run
+  j["needs"] = RIDGE_TRY(needs_json(path, trained));
   return j;
 }
 

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <new>
+#include <system_error>
 
 #include "base/log.h"
 #include "cli/common.h"
@@ -60,12 +62,18 @@ int main(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
+  } catch (const std::bad_alloc&) {
+    return report(ridge::does_not_fit("out of memory: the system refused an allocation; give --memory a smaller value"));
+  } catch (const std::system_error& e) {
+    return report(ridge::io_error(fmt::format("the system refused a resource ({}): fewer --threads may help", e.what())));
   } catch (const CLI::ParseError& e) {
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
       return report(ridge::usage_error(fmt::format("'{}' is no command of ridge; see `ridge --help`", argv[1])));
     }
     std::string command = app.get_subcommands().empty() ? "ridge" : "ridge " + app.get_subcommands()[0]->get_name();
     return report(ridge::usage_error(fmt::format("{}; see `{} --help`", e.what(), command)));
+  } catch (const std::exception& e) {
+    return report({ridge::ErrorCode::bug, fmt::format("bug: {}; please report it with the command you ran", e.what())});
   }
   return exit_code();
 }

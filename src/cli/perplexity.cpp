@@ -40,7 +40,8 @@ Result<void> run(const Flags& flags) {
   options.logits_rows = kLogitsRows;
   std::string text = RIDGE_TRY(read_text(flags.file));
   RIDGE_TRY(require_utf8(text, flags.file));
-  // With --kl two engines share the budget.
+  // With --kl two engines share the budget: the account of the second one contains the first.
+  std::optional<uint64_t> whole = options.memory;
   if (flags.kl && options.memory) *options.memory /= 2;
   auto engine = RIDGE_TRY(Engine::open(options));
   std::vector<TokenId> ids = engine->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
@@ -58,6 +59,7 @@ Result<void> run(const Flags& flags) {
   std::optional<Divergence> d;
   if (flags.kl) {
     options.numerics = Numerics::exact;
+    options.memory = whole;
     auto exact = RIDGE_TRY(Engine::open(options));
     Progress bar("comparing", total, ProgressUnit::items);
     d = RIDGE_TRY(divergence(*exact, *engine, ids, window, [&](uint64_t n, double kl) {

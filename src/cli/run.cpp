@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "report/run_report.h"
 
 namespace ridge::cli {
@@ -55,8 +56,17 @@ Result<std::string> prompt_text(const RunFlags& flags) {
   return text;
 }
 
-Result<void> answer(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
-  std::string text = RIDGE_TRY(prompt_text(flags));
+// A text that no tokenizer brings into the context is refused before the model is loaded, and before its copies take
+// memory that the account does not know. 64 bytes a token is more than prose or code ever has.
+Result<void> check_length(const std::string& text, const EngineOptions& options) {
+  constexpr uint64_t kMostBytesPerToken = 64, kDefaultContext = 4096;
+  uint64_t context = options.context != 0 ? options.context : kDefaultContext;
+  if (text.size() <= context * kMostBytesPerToken) return {};
+  return bad_input(fmt::format("the prompt has {} bytes, more than a context of {} can hold: shorten it or raise --context",
+                               format_count(text.size()), context));
+}
+
+Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt, Sampler& sampler) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
@@ -91,21 +101,20 @@ Result<void> run(RunFlags& flags) {
   bool terminal = ::isatty(STDIN_FILENO) == 1;
   if (!has_prompt && !terminal) flags.file = "-";
   if (!has_prompt && terminal && flags.json) return usage_error("--json needs a prompt: give -p TEXT, -f FILE or -");
-  if (flags.prompt) RIDGE_TRY(require_utf8(*flags.prompt, "the prompt"));
+  bool chats = !has_prompt && terminal;
+  std::string text = chats ? "" : RIDGE_TRY(prompt_text(flags));
+  if (flags.system) RIDGE_TRY(require_utf8(*flags.system, "--system"));
+  for (const std::string& stop : flags.stops) RIDGE_TRY(require_utf8(stop, "--stop"));
+  RIDGE_TRY(check_length(text, options));
   auto engine = RIDGE_TRY(Engine::open(options));
-  for (auto [id, bias] : flags.sampler.logit_bias) {
-    if (static_cast<size_t>(id) >= engine->tokenizer()->size()) {
-      return usage_error(fmt::format("--logit-bias {}: the vocabulary has {} tokens", id, engine->tokenizer()->size()));
-    }
-  }
+  RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
   if (flags.explain) note("\n" + explanation(*engine));
   Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
   if (flags.system && !prompt.is_chat()) {
     note(flags.raw ? "--system is not used with --raw" : "--system is not used: this model has no chat template");
   }
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
-  bool chats = !has_prompt && terminal;
-  Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, prompt, sampler);
+  Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, text, prompt, sampler);
   RIDGE_TRY(std::move(done));
   if (flags.stats) {
     note("\n" + run_table(*engine));

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/log.h"
 #include "base/units.h"
 #include "machine/cpu.h"
+#include "machine/heap.h"
 #include "machine/memory_limits.h"
 
 namespace ridge {
 namespace {
 
+constexpr int kMostThreads = 256;
+constexpr uint64_t kMostContext = uint64_t{1} << 24;
 constexpr uint64_t kDefaultContext = 4096, kSmallestContext = 512;
 // A pass of 128 tokens already keeps the integer units busy; longer ones only cost workspace (docs/measurements.md).
 constexpr uint32_t kLargestBatch = 128;
@@ -45,9 +49,12 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
   Rates rates;
   if (auto storage = machine.storage_gb_per_s()) {
     rates.storage = *storage * 1e9;
-    rates.measured = true;
+    rates.storage_measured = true;
   }
-  if (auto read = machine.read_gb_per_s(footprint, threads)) rates.memory = *read * 1e9;
+  if (auto read = machine.read_gb_per_s(footprint, threads)) {
+    rates.memory = *read * 1e9;
+    rates.memory_measured = true;
+  }
   return rates;
 }
 
@@ -64,6 +71,7 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine());
   engine->options_ = options;
+  RIDGE_TRY(engine->check_options());
   auto start = std::chrono::steady_clock::now();
   RIDGE_TRY(engine->prepare());
   RIDGE_TRY(engine->choose_budget());
@@ -71,6 +79,24 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   RIDGE_TRY(engine->allocate());
   engine->times_.load = std::chrono::steady_clock::now() - start;
   return engine;
+}
+
+Result<void> Engine::check_options() const {
+  if (options_.threads < 0 || options_.threads > kMostThreads) {
+    return usage_error(fmt::format("{} threads are no usable number: give 1 to {}", options_.threads, kMostThreads));
+  }
+  if (options_.context > kMostContext) {
+    return usage_error(fmt::format("a context of {} is no usable number: give 1 to {}", options_.context, kMostContext));
+  }
+  RIDGE_CHECK(options_.logits_rows >= 1, "evaluate_all() needs room for a row");
+  return {};
+}
+
+// A token that the embedding has no row for would end the run in the middle; better now.
+Result<void> Engine::check_vocabulary() const {
+  if (tokenizer_ == nullptr || tokenizer_->size() <= model_->config().vocabulary) return {};
+  return bad_input(fmt::format("{}: its tokenizer has {} tokens, but its embedding only {} rows: the file is not whole",
+                               model_->file().metadata().where, tokenizer_->size(), model_->config().vocabulary));
 }
 
 // Everything small: kernels, the model's description, the tokenizer, what is known of the machine.
@@ -87,26 +113,37 @@ Result<void> Engine::prepare() {
   for (const char* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"}) {
     model_->file().metadata().erase(key);
   }
+  RIDGE_TRY(check_vocabulary());
   int cpus = static_cast<int>(usable_cpus().size());
   int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
   pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   auto profile = load_profile(default_profile_path());
+  if (!profile.ok()) detail(profile.error().message);
+  if (profile.ok() && profile.value().contended) detail("the machine's profile was measured while others used it: " + profile.value().contention);
   Program whole = model_->program({}, {});
   if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
   float_cache_ = options_.numerics == Numerics::exact || all_f32(whole);
+  trim_heap();
+  process_ = process_memory();
   return {};
 }
 
 Result<void> Engine::choose_budget() {
-  if (options_.memory) {
+  MemoryLimits limits = memory_limits();
+  // What we already hold is part of the charge that the limits leave us.
+  uint64_t offered = limits.available + process_.resident;
+  budget_ = offered;
+  budget_reason_ = limits.reason;
+  if (!options_.memory) return {};
+  // A container of exactly the budget offers a little less, by what the kernel has charged to it before.
+  constexpr uint64_t kTolerance = 8 * kMiB;
+  if (*options_.memory <= offered + kTolerance) {
     budget_ = *options_.memory;
     budget_reason_ = "--memory";
     return {};
   }
-  MemoryLimits limits = memory_limits();
-  // What we already hold is part of the charge that the limits leave us.
-  budget_ = limits.available + process_memory().resident;
-  budget_reason_ = limits.reason;
+  note(fmt::format("--memory {} is more than there is ({}): planning for {}", format_bytes(*options_.memory), limits.reason,
+                   format_bytes(offered)));
   return {};
 }
 
@@ -140,16 +177,17 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, uin
 
 Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
   constexpr uint64_t kThreadStack = 128 * kKiB;
-  ProcessMemory process = process_memory();
+  // Text of the conversation, its tokens, and what a chat template makes of it on the way.
+  constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48;
   Account a;
-  a.add("program and libraries", process.mapped_files);
-  a.add("tokenizer, metadata and heap", process.anonymous);
+  a.add("program and libraries", process_.mapped_files);
+  a.add("tokenizer, metadata and heap", process_.anonymous);
   a.add(fmt::format("KV cache, {} positions", context), KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
   WorkspaceLayout w = workspace_layout(*model_, program, batch, options_.logits_rows, pool_->size(),
                                        options_.numerics == Numerics::exact);
   a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
   a.add("norms and biases", 2 * model_->vector_bytes());
-  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + 256 * kKiB);
+  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition);
   a.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
   a.add("page tables and reserve", kReserve + a.total() / 256);
   return a;
@@ -158,6 +196,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
 PlanInput Engine::plan_input(uint64_t context) const {
   PlanInput input;
   input.budget = budget_;
+  input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
     return model_->program({.tokens = 1}, {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
@@ -185,24 +224,26 @@ Result<void> Engine::choose_context() {
     context_ = wish;
     return {};
   }
-  for (uint64_t context = wish; context > kSmallestContext; context /= 2) {
+  for (uint64_t context = wish; context > kSmallestContext; context = std::bit_floor(context - 1)) {
     auto plan = plan_for(context);
     if (!plan.ok()) continue;
     uint64_t quarter = plan.value().program.memory_bytes() / 4;
     if (plan.value().placement.streams() && plan.value().placement.pinned_bytes(plan.value().program) < quarter) continue;
     plan_ = std::move(plan).value();
     context_ = context;
-    if (context < wish) note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context, wish));
-    return {};
+    break;
   }
-  context_ = std::min(wish, kSmallestContext);
-  plan_ = RIDGE_TRY(plan_for(context_));
+  if (context_ == 0) {
+    context_ = std::min(wish, kSmallestContext);
+    plan_ = RIDGE_TRY(plan_for(context_));
+  }
   if (context_ < wish) note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context_, wish));
   return {};
 }
 
 Result<void> Engine::allocate() {
   bool exact = options_.numerics == Numerics::exact;
+  history_.reserve(context_);
   cache_ = RIDGE_TRY(KvCache::create(model_->kv_layers(), kv_options(context_, plan_.batch)));
   WorkspaceLayout w = workspace_layout(*model_, plan_.program, plan_.batch, options_.logits_rows, pool_->size(), exact);
   workspace_ = RIDGE_TRY(Slab::allocate(w.total, {.what = "the activations"}));
@@ -249,6 +290,7 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
 
 Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs) {
   Matrix<float> logits = logits_.slice_rows(0, outputs);
+  written_ = std::max(written_, position() + ids.size());
   Compute compute(*model_, machinery_, {.tokens = static_cast<uint32_t>(ids.size()), .outputs = outputs, .position = position()},
                   {.ids = ids, .logits = logits});
   model_->forward(compute);
@@ -257,11 +299,12 @@ Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs) {
   return {};
 }
 
-Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids) {
+Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids, const std::atomic<bool>* interrupted) {
   if (ids.empty()) return bad_input("nothing to evaluate: the prompt has no tokens");
   RIDGE_TRY(check_ids(ids));
   auto start = std::chrono::steady_clock::now();
   for (size_t done = 0; done < ids.size();) {
+    if (interrupted != nullptr && interrupted->load()) break;
     size_t n = std::min<size_t>(plan_.batch, ids.size() - done);
     RIDGE_TRY(pass(ids.subspan(done, n), 1));
     done += n;
@@ -297,23 +340,28 @@ bool Engine::rewind(uint64_t to) {
     uint64_t window = model_->kv_layers()[il].window;
     if (window == 0) continue;
     uint64_t first_needed = to > window ? to - window : 0;
-    if (position() > first_needed + cache_.capacity(il)) kept = false;
+    if (written_ > first_needed + cache_.capacity(il)) kept = false;
   }
   history_.resize(kept ? to : 0);
+  if (history_.empty()) written_ = 0;
   return kept;
 }
 
-Result<Engine::Needs> Engine::needs(const std::string& path, uint64_t context) {
+Result<std::vector<Engine::Needs>> Engine::needs(const std::string& path, std::span<const uint64_t> contexts) {
   Engine engine;
-  engine.options_ = {.path = path, .context = context, .need_tokenizer = false};
+  engine.options_ = {.path = path, .need_tokenizer = false};
   RIDGE_TRY(engine.prepare());
-  PlanInput input = engine.plan_input(context);
-  input.budget = std::nullopt;
-  Needs needs;
-  needs.smallest = smallest_budget(input);
-  needs.kv = KvCache::bytes(engine.model_->kv_layers(), engine.kv_options(context, 1));
-  needs.resident = RIDGE_TRY(make_plan(input)).account.total();
-  return needs;
+  std::vector<Needs> out;
+  for (uint64_t context : contexts) {
+    PlanInput input = engine.plan_input(context);
+    input.budget = std::nullopt;
+    Needs needs{.context = context};
+    needs.smallest = smallest_account(input).total();
+    needs.kv = KvCache::bytes(engine.model_->kv_layers(), engine.kv_options(context, 1));
+    needs.resident = RIDGE_TRY(make_plan(input)).account.total();
+    out.push_back(needs);
+  }
+  return out;
 }
 
 }  // namespace ridge

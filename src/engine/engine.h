@@ -9,6 +9,7 @@
 // One thread uses an engine at a time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "kernels/choose.h"
+#include "machine/memory_limits.h"
 #include "machine/profile.h"
 #include "model/compute.h"
 #include "model/kv_cache.h"
@@ -75,23 +77,25 @@ class Engine {
   uint64_t position() const { return history_.size(); }
   std::span<const TokenId> history() const { return history_; }
 
-  // Appends tokens to the timeline; the logits of the last one, valid until the next call. Usage error if they do not fit
-  // into the context; bad input if an id is outside the vocabulary.
-  Result<std::span<float>> evaluate(std::span<const TokenId> ids);
+  // Appends tokens to the timeline; the logits of the last one, valid until the next call. Bad input if they do not fit
+  // into the context or an id is outside the vocabulary. If `interrupted` becomes true the rest of the tokens is left out.
+  Result<std::span<float>> evaluate(std::span<const TokenId> ids, const std::atomic<bool>* interrupted = nullptr);
   // The same, and hands the logits of every token out, row by row.
   Result<void> evaluate_all(std::span<const TokenId> ids, const std::function<Result<void>(std::span<const float>)>& row);
   // Makes the timeline a prefix of itself: true if the cache still holds what that needs; otherwise it is emptied.
   bool rewind(uint64_t position);
 
-  // For `ridge info`: what a run at this context would need, without loading anything.
+  // For `ridge info`: what runs at these contexts would need, without loading weights.
   struct Needs {
-    uint64_t smallest = 0, resident = 0, kv = 0;
+    uint64_t context = 0, smallest = 0, resident = 0, kv = 0;
   };
-  static Result<Needs> needs(const std::string& path, uint64_t context);
+  static Result<std::vector<Needs>> needs(const std::string& path, std::span<const uint64_t> contexts);
 
  private:
   Engine() = default;
+  Result<void> check_options() const;
   Result<void> prepare();
+  Result<void> check_vocabulary() const;
   Result<void> choose_budget();
   Result<Plan> plan_for(uint64_t context) const;
   PlanInput plan_input(uint64_t context) const;
@@ -118,6 +122,8 @@ class Engine {
   Machinery machinery_;
   Matrix<float> logits_;
   std::vector<TokenId> history_;
+  uint64_t written_ = 0;               // positions the cache was ever written to since it was empty
+  ProcessMemory process_;              // measured once, before anything large
   EngineTimes times_;
 };
 

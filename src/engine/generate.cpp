@@ -72,14 +72,18 @@ Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, 
   Generation g;
   g.prompt_tokens = prompt.size();
   g.reused_tokens = reuse_prefix(engine, prompt);
+  std::span<float> logits = RIDGE_TRY(engine.evaluate(std::span(prompt).subspan(g.reused_tokens), options.interrupted));
+  if (options.interrupted != nullptr && options.interrupted->load()) {
+    g.reason = StopReason::interrupted;
+    return g;
+  }
   for (TokenId id : prompt) sampler.accept(id);
-  std::span<float> logits = RIDGE_TRY(engine.evaluate(std::span(prompt).subspan(g.reused_tokens)));
 
   DetokenizeStream stream(*engine.tokenizer(), {.show_special = options.show_special, .keep_leading_space = true});
   StopFilter filter(options.stops);
   bool wanted = true;
   auto show = [&](const std::string& text) {
-    if (text.empty()) return;
+    if (text.empty() || !wanted) return;
     g.text += text;
     wanted = on_text(text) && wanted;
   };
@@ -111,8 +115,11 @@ Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, 
     if (options.max_tokens >= 0 && g.ids.size() >= static_cast<uint64_t>(options.max_tokens)) continue;
     logits = RIDGE_TRY(engine.evaluate({&next, 1}));
   }
-  if (!filter.stopped()) show(filter.push(stream.finish()));
-  if (!filter.stopped()) show(filter.flush());
+  if (!filter.stopped()) {
+    show(filter.push(stream.finish()));
+    if (filter.stopped()) g.reason = StopReason::stop_text;
+    show(filter.flush());
+  }
   return g;
 }
 

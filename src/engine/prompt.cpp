@@ -24,7 +24,9 @@ Result<std::vector<TokenId>> Prompt::conversation(const std::vector<ChatMessage>
   if (!template_) {
     std::string text;
     for (const ChatMessage& m : messages) text += m.content;
-    return t.encode(text, {.add_special = true, .parse_special = false});
+    std::vector<TokenId> ids = t.encode(text, {.add_special = true, .parse_special = false});
+    if (t.eos() && ids.size() > 1 && ids.back() == *t.eos()) ids.pop_back();   // the text is to go on
+    return ids;
   }
   ChatInput input{.messages = messages, .add_generation_prompt = true, .bos_token = "", .eos_token = ""};
   if (t.bos()) input.bos_token = t.text(*t.bos());
@@ -32,6 +34,8 @@ Result<std::vector<TokenId>> Prompt::conversation(const std::vector<ChatMessage>
   std::string text = RIDGE_TRY(template_->render(input));
   std::vector<TokenId> ids = t.encode(text, {.add_special = true, .parse_special = true});
   // The template may have written the BOS that the tokenizer adds as well.
+  // And an answer cannot follow an EOS that the tokenizer adds at the end.
+  if (t.eos() && !ids.empty() && ids.back() == *t.eos() && !text.ends_with(t.text(*t.eos()))) ids.pop_back();
   if (t.bos() && ids.size() >= 2 && ids[0] == *t.bos() && ids[1] == *t.bos()) ids.erase(ids.begin());
   return ids;
 }

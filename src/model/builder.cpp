@@ -6,12 +6,13 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "format/quote.h"
 
 namespace ridge {
 namespace {
 
 constexpr uint64_t kMostRows = uint64_t{1} << 31;
-// More layers or heads than any model has; a hostile file must not make us loop over 2^31 of them.
+// More layers than any model has; a hostile file must not make us loop over 2^31 of them.
 constexpr uint32_t kMostLayers = 4096;
 
 std::string shape_text(const GgufTensor& t) {
@@ -37,7 +38,7 @@ Error ModelBuilder::wrong(std::string_view suffix, std::string_view what) const 
 
 Result<uint32_t> ModelBuilder::require(std::string_view suffix) const {
   uint64_t value = RIDGE_TRY(file_.metadata().require_uint(key(suffix)));
-  if (value == 0 || value >= kMostRows) return wrong(suffix, fmt::format("is {}, expected 1 to 2^31", value));
+  if (value == 0 || value >= kMostRows) return wrong(suffix, fmt::format("is {}, expected 1 to 2^31 - 1", value));
   return static_cast<uint32_t>(value);
 }
 
@@ -79,6 +80,7 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
   };
   c.ffn = RIDGE_TRY(uniform("feed_forward_length"));
   c.heads = RIDGE_TRY(uniform("attention.head_count"));
+  if (c.ffn == 0) return wrong("feed_forward_length", "is missing");
   if (c.heads == 0) return wrong("attention.head_count", "is missing");
   c.kv_heads = RIDGE_TRY(uniform("attention.head_count_kv"));
   if (c.kv_heads == 0) c.kv_heads = c.heads;
@@ -88,7 +90,8 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
   uint32_t head_dim = c.width / c.heads;
   c.key_dim = RIDGE_TRY(integer("attention.key_length", head_dim));
   c.value_dim = RIDGE_TRY(integer("attention.value_length", head_dim));
-  if (c.key_dim == 0 || c.value_dim == 0) return wrong("attention.key_length", "is 0");
+  if (c.key_dim == 0) return wrong("attention.key_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
+  if (c.value_dim == 0) return wrong("attention.value_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
   if (uint64_t{c.heads} * std::max(c.key_dim, c.value_dim) >= kMostRows) {
     return wrong("attention.head_count", "times the head size is beyond any model");
   }
@@ -147,7 +150,10 @@ Result<VectorRef> ModelBuilder::optional_vector(const std::string& name, uint32_
   if (t->elements() != size) {
     return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}]", file_.metadata().where, name, shape_text(*t), size));
   }
-  // As one row, whatever its dimensions say.
+  if (t->rows() != 1) {
+    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected one row of {}", file_.metadata().where, name, shape_text(*t), size));
+  }
+  if (vector_floats_ + size > UINT32_MAX) return bad_input(fmt::format("{}: its vectors are beyond any model", file_.metadata().where));
   StoredTensor stored{.name = name, .type = t->type, .rows = 1, .cols = size, .file = t->file, .offset = t->offset,
                       .layout = Layout::rows};
   used_[static_cast<size_t>(t - file_.tensors().data())] = 1;
@@ -180,7 +186,7 @@ Result<void> ModelBuilder::ends(Model& model, VectorRef& output_norm) {
 
 Result<std::unique_ptr<Model>> ModelBuilder::finish(std::unique_ptr<Model> model, ModelConfig config) {
   for (size_t i = 0; i < used_.size(); ++i) {
-    if (!used_[i]) detail(fmt::format("{}: tensor '{}' is not used by '{}'", file_.metadata().where, file_.tensors()[i].name, architecture_));
+    if (!used_[i]) note(fmt::format("{}: tensor {} is not used by '{}'", file_.metadata().where, quoted(file_.tensors()[i].name), architecture_));
   }
   model->config_ = std::move(config);
   model->tensors_ = std::move(tensors_);

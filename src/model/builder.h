@@ -42,7 +42,7 @@ class ModelBuilder {
   const Gguf& file() const { return file_; }
   const ModelOptions& options() const { return options_; }
 
-  // Hands the file and the tensors to the model, with a last check that every weight tensor of the file was used.
+  // Hands the file and the tensors to the model; names the tensors that it does not use.
   Result<std::unique_ptr<Model>> finish(std::unique_ptr<Model> model, ModelConfig config);
 
  private:

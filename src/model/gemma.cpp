@@ -21,6 +21,7 @@ struct Layer {
 struct Variant {
   float final_softcap = 0;
   std::vector<AttentionSpec> specs;      // by layer
+  AttentionNeeds needs;
 };
 
 class Gemma : public Model {
@@ -51,7 +52,7 @@ class Gemma : public Model {
       Layer layer;
       layer.spec = variant.specs[il];
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
-      layer.attention = RIDGE_TRY(load_attention(b, c, il));
+      layer.attention = RIDGE_TRY(load_attention(b, c, il, variant.needs));
       layer.post_attention_norm = RIDGE_TRY(b.vector(layer_name(il, "post_attention_norm.weight"), c.width));
       layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
       layer.ffn = RIDGE_TRY(load_gated_ffn(b, c, il));
@@ -97,7 +98,7 @@ Result<std::unique_ptr<Model>> make_gemma2(ModelBuilder& b) {
     spec.window = il % 2 == 0 ? window : 0;
     variant.specs.push_back(spec);
   }
-  RopeTable rope{.config = {.rot = c.key_dim, .base = RIDGE_TRY(b.number("rope.freq_base", 10000.0f))}, .factors = {}};
+  RopeTable rope = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
   rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
   return build(b, c, variant, {rope});
 }
@@ -113,6 +114,7 @@ Result<std::unique_ptr<Model>> make_gemma3(ModelBuilder& b) {
   uint32_t pattern = RIDGE_TRY(b.integer("attention.sliding_window_pattern", kDefaultPattern));
   if (pattern == 0) return bad_input(fmt::format("{}: key '{}' is 0", b.metadata().where, b.key("attention.sliding_window_pattern")));
   Variant variant;
+  variant.needs.head_norms = true;
   variant.final_softcap = RIDGE_TRY(b.number("final_logit_softcapping", 0.0f));
   for (uint32_t il = 0; il < c.layers; ++il) {
     bool slides = window != 0 && (il + 1) % pattern != 0;
@@ -120,9 +122,9 @@ Result<std::unique_ptr<Model>> make_gemma3(ModelBuilder& b) {
     spec.rope_table = slides ? 1 : 0;
     variant.specs.push_back(spec);
   }
-  RopeTable global{.config = {.rot = c.key_dim, .base = RIDGE_TRY(b.number("rope.freq_base", 10000.0f))}, .factors = {}};
+  RopeTable global = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
   global.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
-  RopeTable local{.config = {.rot = c.key_dim, .base = RIDGE_TRY(b.number("rope.freq_base_swa", kLocalBase))}, .factors = {}};
+  RopeTable local = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base_swa", kLocalBase));
   return build(b, c, variant, {global, local});
 }
 

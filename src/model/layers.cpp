@@ -75,7 +75,7 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate) {
   return out;
 }
 
-Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer) {
+Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer, const AttentionNeeds& needs) {
   auto name = [&](std::string_view suffix) { return layer_name(layer, suffix); };
   uint32_t q = c.heads * c.key_dim, k = c.kv_heads * c.key_dim, v = c.kv_heads * c.value_dim;
   AttentionWeights w;
@@ -83,12 +83,15 @@ Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, u
   w.k = RIDGE_TRY(b.matrix(name("attn_k.weight"), {.rows = k, .cols = c.width}));
   w.v = RIDGE_TRY(b.matrix(name("attn_v.weight"), {.rows = v, .cols = c.width}));
   w.output = RIDGE_TRY(b.matrix(name("attn_output.weight"), {.rows = c.width, .cols = c.heads * c.value_dim}));
-  w.q_bias = RIDGE_TRY(b.optional_vector(name("attn_q.bias"), q));
-  w.k_bias = RIDGE_TRY(b.optional_vector(name("attn_k.bias"), k));
-  w.v_bias = RIDGE_TRY(b.optional_vector(name("attn_v.bias"), v));
+  auto vector = [&](std::string_view suffix, uint32_t size, bool needed) {
+    return needed ? b.vector(name(suffix), size) : b.optional_vector(name(suffix), size);
+  };
+  w.q_bias = RIDGE_TRY(vector("attn_q.bias", q, needs.biases));
+  w.k_bias = RIDGE_TRY(vector("attn_k.bias", k, needs.biases));
+  w.v_bias = RIDGE_TRY(vector("attn_v.bias", v, needs.biases));
   w.output_bias = RIDGE_TRY(b.optional_vector(name("attn_output.bias"), c.width));
-  w.q_norm = RIDGE_TRY(b.optional_vector(name("attn_q_norm.weight"), c.key_dim));
-  w.k_norm = RIDGE_TRY(b.optional_vector(name("attn_k_norm.weight"), c.key_dim));
+  w.q_norm = RIDGE_TRY(vector("attn_q_norm.weight", c.key_dim, needs.head_norms));
+  w.k_norm = RIDGE_TRY(vector("attn_k_norm.weight", c.key_dim, needs.head_norms));
   return w;
 }
 

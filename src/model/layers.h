@@ -38,8 +38,14 @@ struct FfnWeights {
 // down(act(gate·x) ⊙ up·x)
 Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate);
 
-// Reads "blk.<layer>.attn_*" with separate projections; biases and head norms where the file has them.
-Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
+// What an architecture cannot do without; the rest is read where the file has it.
+struct AttentionNeeds {
+  bool biases = false;        // of q, k and v
+  bool head_norms = false;    // of q and k
+};
+
+// Reads "blk.<layer>.attn_*" with separate projections.
+Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer, const AttentionNeeds& needs);
 // Reads "blk.<layer>.ffn_{gate,up,down}".
 Result<FfnWeights> load_gated_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
 

@@ -29,18 +29,17 @@ class PlainDecoder : public Model {
     ops.logits(ops.rms_norm(x, output_norm_, config_.norm_eps), head_, 0);
   }
 
-  Result<void> load(ModelBuilder& b, const ModelConfig& c, RopePairs pairs) {
+  Result<void> load(ModelBuilder& b, const ModelConfig& c, RopePairs pairs, const AttentionNeeds& needs) {
     RIDGE_TRY(b.ends(*this, output_norm_));
     spec_ = attention_spec(c, pairs);
-    uint32_t rot = RIDGE_TRY(b.integer("rope.dimension_count", c.key_dim));
-    RopeTable rope{.config = {.rot = rot, .base = RIDGE_TRY(b.number("rope.freq_base", 10000.0f))}, .factors = {}};
+    RopeTable rope = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
     rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
-    rope.factors = RIDGE_TRY(b.optional_vector("rope_freqs.weight", rot / 2));   // Llama 3's scaling, per pair
+    rope.factors = RIDGE_TRY(b.optional_vector("rope_freqs.weight", static_cast<uint32_t>(rope.config.rot / 2)));   // Llama 3's scaling, per pair
     rope_tables_.push_back(rope);
     for (uint32_t il = 0; il < c.layers; ++il) {
       Layer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
-      layer.attention = RIDGE_TRY(load_attention(b, c, il));
+      layer.attention = RIDGE_TRY(load_attention(b, c, il, needs));
       layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
       layer.ffn = RIDGE_TRY(load_gated_ffn(b, c, il));
       layers_.push_back(layer);
@@ -55,17 +54,17 @@ class PlainDecoder : public Model {
   VectorRef output_norm_;
 };
 
-Result<std::unique_ptr<Model>> make(ModelBuilder& b, RopePairs pairs) {
+Result<std::unique_ptr<Model>> make(ModelBuilder& b, RopePairs pairs, const AttentionNeeds& needs) {
   ModelConfig c = RIDGE_TRY(b.decoder_config());
   auto model = std::make_unique<PlainDecoder>();
-  RIDGE_TRY(model->load(b, c, pairs));
+  RIDGE_TRY(model->load(b, c, pairs, needs));
   return b.finish(std::move(model), c);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_llama(ModelBuilder& b) { return make(b, RopePairs::neighbours); }
-Result<std::unique_ptr<Model>> make_qwen2(ModelBuilder& b) { return make(b, RopePairs::halves); }
-Result<std::unique_ptr<Model>> make_qwen3(ModelBuilder& b) { return make(b, RopePairs::halves); }
+Result<std::unique_ptr<Model>> make_llama(ModelBuilder& b) { return make(b, RopePairs::neighbours, {}); }
+Result<std::unique_ptr<Model>> make_qwen2(ModelBuilder& b) { return make(b, RopePairs::halves, {.biases = true}); }
+Result<std::unique_ptr<Model>> make_qwen3(ModelBuilder& b) { return make(b, RopePairs::halves, {.head_norms = true}); }
 
 }  // namespace ridge

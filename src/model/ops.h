@@ -38,7 +38,7 @@ struct Weight {
 
 // A vector of the model (norm, bias, rope factors): always resident as floats.
 struct VectorRef {
-  uint32_t offset = 0, size = 0;   // in ModelVectors
+  uint32_t offset = 0, size = 0;   // in floats, into Model::vector()
   explicit operator bool() const { return size != 0; }
 };
 

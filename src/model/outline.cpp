@@ -59,7 +59,18 @@ void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices
   // One panel row of each tensor is the least a slice can hold, so `count` may not exceed the panels of the largest.
   uint64_t most_panels = 1;
   for (const Piece& p : step.pieces) most_panels = std::max<uint64_t>(most_panels, (p.row_end + kPanelRows - 1) / kPanelRows);
-  uint64_t count = std::min((total + options_.slot_bytes - 1) / options_.slot_bytes, most_panels);
+  // Whole panels do not divide evenly: more slices until the largest fits.
+  for (uint64_t count = std::min((total + options_.slot_bytes - 1) / options_.slot_bytes, most_panels);; ++count) {
+    auto cut = cut_into(step, count);
+    bool fits = std::all_of(cut.begin(), cut.end(), [&](const auto& slice) { return stored(slice) <= options_.slot_bytes; });
+    if (!fits && count < most_panels) continue;
+    slices.insert(slices.end(), cut.begin(), cut.end());
+    return;
+  }
+}
+
+std::vector<std::vector<Piece>> Outline::cut_into(const Step& step, uint64_t count) const {
+  std::vector<std::vector<Piece>> slices;
   for (uint64_t s = 0; s < count; ++s) {
     std::vector<Piece> pieces;
     for (const Piece& p : step.pieces) {
@@ -70,6 +81,7 @@ void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices
     }
     if (!pieces.empty()) slices.push_back(std::move(pieces));
   }
+  return slices;
 }
 
 // Consecutive slices of the part share a block while they fit into a slot.

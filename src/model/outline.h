@@ -40,6 +40,7 @@ class Outline : public Ops {
     uint64_t in_floats = 0;
   };
   void close_part();
+  std::vector<std::vector<Piece>> cut_into(const Step& step, uint64_t count) const;
   void cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const;
   Cost slice_cost(const std::vector<Piece>& pieces, const Step& step) const;
   uint64_t stored(const std::vector<Piece>& pieces) const;

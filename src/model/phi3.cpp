@@ -2,7 +2,7 @@
 // sets of rotary factors by the context in use (docs/models/phi3.md).
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "model/architectures.h"
 #include "model/layers.h"
@@ -38,7 +38,9 @@ class Phi3 : public Model {
     rope_tables_.push_back(RIDGE_TRY(rope(b, c)));
     for (uint32_t il = 0; il < c.layers; ++il) {
       auto name = [&](std::string_view suffix) { return layer_name(il, suffix); };
-      uint32_t qkv = c.heads * c.key_dim + c.kv_heads * (c.key_dim + c.value_dim);
+      uint64_t qkv_rows = uint64_t{c.heads} * c.key_dim + uint64_t{c.kv_heads} * (c.key_dim + c.value_dim);
+      if (qkv_rows > UINT32_MAX) return bad_input(fmt::format("{}: its heads are beyond any model", b.metadata().where));
+      uint32_t qkv = static_cast<uint32_t>(qkv_rows);
       Layer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(name("attn_norm.weight"), c.width));
       layer.attention.qkv = RIDGE_TRY(b.optional_matrix(name("attn_qkv.weight"), {.rows = qkv, .cols = c.width}));
@@ -48,7 +50,7 @@ class Phi3 : public Model {
             RIDGE_TRY(b.matrix(name("attn_output.weight"), {.rows = c.width, .cols = c.heads * c.value_dim}));
         layer.attention.output_bias = RIDGE_TRY(b.optional_vector(name("attn_output.bias"), c.width));
       } else {
-        layer.attention = RIDGE_TRY(load_attention(b, c, il));
+        layer.attention = RIDGE_TRY(load_attention(b, c, il, {}));
       }
       layer.ffn_norm = RIDGE_TRY(b.vector(name("ffn_norm.weight"), c.width));
       layer.ffn.gate_up = RIDGE_TRY(b.matrix(name("ffn_up.weight"), {.rows = 2 * c.ffn, .cols = c.width}));
@@ -63,13 +65,17 @@ class Phi3 : public Model {
   // Factors are per layer in the file, and all layers have the same ones: llama.cpp's converter writes them once, without
   // a layer in the name.
   Result<RopeTable> rope(ModelBuilder& b, const ModelConfig& c) {
-    uint32_t rot = RIDGE_TRY(b.integer("rope.dimension_count", c.key_dim));
-    RopeTable table{.config = {.rot = rot, .base = RIDGE_TRY(b.number("rope.freq_base", 10000.0f))}, .factors = {}};
+    RopeTable table = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
     uint32_t original = RIDGE_TRY(b.integer("rope.scaling.original_context_length", c.context));
     table.config.magnitude = static_cast<double>(RIDGE_TRY(b.number("rope.scaling.attn_factor", 1.0f)));
-    uint64_t context = b.options().context != 0 ? b.options().context : c.context;
+    // Not the context that a budget leaves: text must not depend on the budget.
+    constexpr uint32_t kDefaultContext = 4096;
+    uint64_t context = b.options().context != 0 ? b.options().context : std::min(c.context, kDefaultContext);
     bool is_long = context > original;
-    table.factors = RIDGE_TRY(b.optional_vector(is_long ? "rope_factors_long.weight" : "rope_factors_short.weight", rot / 2));
+    uint32_t pairs = static_cast<uint32_t>(table.config.rot / 2);
+    VectorRef long_factors = RIDGE_TRY(b.optional_vector("rope_factors_long.weight", pairs));
+    VectorRef short_factors = RIDGE_TRY(b.optional_vector("rope_factors_short.weight", pairs));
+    table.factors = is_long ? long_factors : short_factors;
     return table;
   }
 

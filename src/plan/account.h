@@ -2,7 +2,7 @@
 //
 //   Account a;
 //   a.add("KV cache (512 positions)", bytes);
-//   if (a.total() > budget) return does_not_fit(a.refusal(budget, smallest));
+//   if (a.total() > budget) return does_not_fit(a.table());
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace {
 // Slots below this make so many small reads that the device's latency, not its rate, sets the pace.
 constexpr uint64_t kSmallestSlot = 64 * kKiB;
 
-// The widest single 16-row piece: no slot can be smaller.
+// Block sizes worth trying, from whole parts down.
 std::vector<uint64_t> slot_candidates(const Program& whole) {
   uint64_t largest = whole.largest_block_storage();
   std::vector<uint64_t> out;
@@ -98,7 +98,7 @@ void explain(Plan& plan, const PlanInput& input) {
   }
   plan.reasons.push_back(fmt::format("prompts are read {} tokens per pass", plan.batch));
   plan.reasons.push_back(fmt::format("bound of a decode pass: {:.1f} ms ({})", plan.bound.seconds() * 1e3,
-                                     input.rates.measured ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
+                                     input.rates.measured() ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
 }
 
 }  // namespace
@@ -108,12 +108,20 @@ double Bound::seconds() const { return std::max({storage_s, memory_s, rearrange_
 Bound bound_of(const Program& program, const Placement& placement, const Rates& rates) {
   double w = static_cast<double>(program.memory_bytes());
   double streamed = static_cast<double>(placement.streamed_bytes(program));
-  // Streamed rows are written to memory by the device once and read once; the rearranged panel stays in the core's cache.
-  // (facts: streaming part 5; a = 1.) Computing cannot be faster than reading the weights, so F is at least w / M.
+  double rows = 0;   // streamed bytes that have to be rearranged; a pack has none
+  for (const Visit& v : program.visits) {
+    if (placement.pinned[v.block]) continue;
+    for (const Piece& p : program.blocks[v.block].pieces) {
+      const StoredTensor& t = program.tensors[p.tensor];
+      if (t.layout == Layout::rows) rows += static_cast<double>(t.stored_bytes(p.row_begin, p.row_end));
+    }
+  }
+  // Streamed rows are written to memory by the device once and read once; the rearranged panel stays in the core's cache,
+  // so a = 1 for GGUF files too. Computing cannot be faster than reading the weights, so F is at least w / M.
   Bound b;
   b.storage_s = streamed / rates.storage;
   b.memory_s = (w + streamed) / rates.memory;
-  b.rearrange_s = w / rates.memory + streamed / rates.rearrange;
+  b.rearrange_s = w / rates.memory + rows / rates.rearrange;
   return b;
 }
 
@@ -143,17 +151,20 @@ std::vector<uint8_t> spread_pins(const Program& program, uint64_t capacity) {
   return pinned;
 }
 
-uint64_t smallest_budget(const PlanInput& input) {
-  uint64_t least = UINT64_MAX;
+Account smallest_account(const PlanInput& input) {
+  std::optional<Account> least;
+  auto consider = [&](Account account) {
+    if (!least || account.total() < least->total()) least = std::move(account);
+  };
   for (uint64_t slot : slot_candidates(input.program(0))) {
     Program program = input.program(slot);
     Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
     none.slot_bytes = slot_room(program, none.pinned);
-    least = std::min(least, with_weights(input.fixed(program, input.batches.back()), program, none, input, false).total());
+    consider(with_weights(input.fixed(program, input.batches.back()), program, none, input, false));
     Placement all{.pinned = std::vector<uint8_t>(program.blocks.size(), 1)};
-    least = std::min(least, with_weights(input.fixed(program, input.batches.back()), program, all, input, false).total());
+    consider(with_weights(input.fixed(program, input.batches.back()), program, all, input, false));
   }
-  return least;
+  return *least;
 }
 
 Result<Plan> make_plan(const PlanInput& input) {
@@ -175,13 +186,12 @@ Result<Plan> make_plan(const PlanInput& input) {
     if (best && !best->placement.streams() && best->batch == input.batches.front()) break;
   }
   if (!best) {
-    uint64_t smallest = smallest_budget(input);
-    uint32_t batch = input.batches.back();
-    Account least = input.fixed(whole, batch);
-    return does_not_fit(fmt::format("the model does not fit into {}: with the smallest slots and nothing pinned it needs {}\n{}"
-                                    "give --memory {}M or more, or a smaller --context",
-                                    format_bytes(*input.budget), format_bytes(smallest), least.table(),
-                                    (smallest + kMiB - 1) / kMiB));
+    Account least = smallest_account(input);
+    return does_not_fit(fmt::format("the model does not fit into {} ({}): the least it needs is {}\n{}{} {}M or more, or give "
+                                    "a smaller --context",
+                                    format_bytes(*input.budget), input.budget_reason, format_bytes(least.total()), least.table(),
+                                    input.budget_reason == "--memory" ? "give --memory" : "raise that limit to",
+                                    (least.total() + kMiB - 1) / kMiB));
   }
   best->bound = bound_of(best->program, best->placement, input.rates);
   explain(*best, input);

@@ -27,11 +27,13 @@ struct Rates {
   double memory = 10.0e9;
   double rearrange = 8.0e9;              // rows to panels, all compute threads
   double block_overhead_s = 80e-6;       // of one streamed block: submit, wake, the device's latency
-  bool measured = false;
+  bool storage_measured = false, memory_measured = false;   // by ridge probe, else assumed
+  bool measured() const { return storage_measured && memory_measured; }
 };
 
 struct PlanInput {
   std::optional<uint64_t> budget;        // nothing: everything may be pinned
+  std::string budget_reason = "--memory";   // where the budget comes from, for the refusal
   std::optional<uint64_t> most_pinned;   // pin at most this much even where more would fit
   std::function<Program(uint64_t slot_bytes)> program;
   std::function<Account(const Program& program, uint32_t batch)> fixed;      // all that is not weights
@@ -40,7 +42,7 @@ struct PlanInput {
   Rates rates;
 };
 
-// T* of a pass: no schedule can be faster (DESIGN; facts: streaming part 5).
+// T* of a pass: no schedule can be faster (docs/memory.md).
 struct Bound {
   double storage_s = 0, memory_s = 0, rearrange_s = 0;
   double seconds() const;
@@ -59,9 +61,11 @@ struct Plan {
 // does_not_fit with the table of what needs what and the smallest budget that would work.
 Result<Plan> make_plan(const PlanInput& input);
 
-// The least that works: the smallest slots, one token at a time, nothing pinned.
-uint64_t smallest_budget(const PlanInput& input);
+// The account of the least that works: one token at a time, and slots and pins chosen for nothing but size. Its total is
+// the smallest budget.
+Account smallest_account(const PlanInput& input);
 
+// T* of one pass of this program under this placement.
 Bound bound_of(const Program& program, const Placement& placement, const Rates& rates);
 
 // Evenly spaced pins of at most `capacity` bytes (as panels), by the order of visits.

@@ -56,8 +56,11 @@ RunFigures run_figures(const Engine& engine) {
   double bound_s = engine.plan().bound.seconds();
   if (bound_s > 0) f.bound_tokens_per_s = 1 / bound_s;
   if (f.bound_tokens_per_s > 0) f.bound_share = f.decode_tokens_per_s / f.bound_tokens_per_s;
-  f.bound_measured = engine.rates().measured;
+  f.bound_measured = engine.rates().measured();
   f.memory_gb_per_s = f.decode_tokens_per_s * static_cast<double>(engine.plan().program.memory_bytes()) / 1e9;
+  f.read_roof_share = f.memory_gb_per_s * 1e9 / engine.rates().memory;
+  if (passes_s > 0) f.storage_gb_per_s = static_cast<double>(f.bytes_read) / passes_s / 1e9;
+  f.storage_roof_share = f.storage_gb_per_s * 1e9 / engine.rates().storage;
   return f;
 }
 
@@ -84,8 +87,14 @@ std::string run_table(const Engine& engine) {
   row("load", fmt::format("{:.2f} s, {}", f.load_s, format_bytes(f.load_bytes)));
   row("prompt", fmt::format("{} tokens, {:.1f} tok/s", f.prompt_tokens, f.prompt_tokens_per_s));
   row("decode", fmt::format("{} tokens, {:.1f} tok/s", f.decode_tokens, f.decode_tokens_per_s));
-  row("weights read at decode", fmt::format("{:.2f} GB/s of memory", f.memory_gb_per_s));
-  row("storage", fmt::format("{} read, {:.1f} % of block visits found in memory", format_bytes(f.bytes_read), f.hit_ratio * 100));
+  auto roof = [](double share, double rate, bool measured) {
+    return fmt::format("{:.0f} % of the {} roof of {:.1f} GB/s", share * 100, measured ? "measured" : "assumed", rate / 1e9);
+  };
+  row("memory at decode", fmt::format("{:.2f} GB/s of weights, {}", f.memory_gb_per_s,
+                                      roof(f.read_roof_share, engine.rates().memory, engine.rates().memory_measured)));
+  row("storage", fmt::format("{} read, {:.2f} GB/s, {}", format_bytes(f.bytes_read), f.storage_gb_per_s,
+                             roof(f.storage_roof_share, engine.rates().storage, engine.rates().storage_measured)));
+  row("found in memory", fmt::format("{:.1f} % of block visits", f.hit_ratio * 100));
   row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
   row("I/O", engine.source().io_description());
   const Bound& b = engine.plan().bound;
@@ -110,6 +119,10 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"bytes_read", f.bytes_read},
           {"hit_ratio", f.hit_ratio},
           {"wait_share", f.wait_share},
+          {"memory_gb_per_s", f.memory_gb_per_s},
+          {"read_roof_share", f.read_roof_share},
+          {"storage_gb_per_s", f.storage_gb_per_s},
+          {"storage_roof_share", f.storage_roof_share},
           {"bound_tokens_per_s", f.bound_tokens_per_s},
           {"bound_share", f.bound_share},
           {"bound_measured", f.bound_measured},

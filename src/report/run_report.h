@@ -21,12 +21,14 @@ struct RunFigures {
   double hit_ratio = 1;                // of block visits, found in memory
   double bound_tokens_per_s = 0;       // of decoding, by the plan's rates
   double bound_share = 0;              // decode speed against it
+  double read_roof_share = 0;          // memory rate of decoding against the probe's read roof
+  double storage_gb_per_s = 0, storage_roof_share = 0;
   bool bound_measured = false;         // by `ridge probe`, else by assumed rates
   double memory_gb_per_s = 0;          // weights read from memory while decoding
 };
 RunFigures run_figures(const Engine& engine);
 
-// "prompt 45 tokens at 812/s · 64 tokens at 98/s · peak 58.1 of 64.0 MiB · read 812 MiB · 83 % of the bound".
+// "prompt 45 tokens at 812.0/s · 64 tokens at 98.0/s · peak 58.1 MiB of 64.0 MiB · loaded 27 MiB, then read 812 MiB · …"
 std::string run_summary(const Engine& engine);
 std::string run_table(const Engine& engine);
 nlohmann::ordered_json run_json(const Engine& engine);

@@ -59,7 +59,7 @@ def demo_model(file):
         os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "ridge")
     path = os.path.join(folder, file)
     if not os.path.exists(path):
-        raise Skip(f"needs the demo models (scripts/setup --test fetches them): {path}")
+        raise Skip(f"needs the demo models (scripts/test fetches them): {path}")
     return path
 
 

@@ -16,7 +16,7 @@ class RealModelTest : public testing::TestWithParam<RealModel> {
  protected:
   void SetUp() override {
     RIDGE_SKIP_WITHOUT(golden::folder() + "/real_models.json", "needs ../shared");
-    RIDGE_SKIP_WITHOUT(path(), "needs the demo models (scripts/setup --test fetches them)");
+    RIDGE_SKIP_WITHOUT(path(), "needs the demo models (scripts/test fetches them)");
     golden_ = golden::load("real_models.json");
   }
   std::string path() const { return golden::demo_model(GetParam().file); }

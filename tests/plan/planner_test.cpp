@@ -52,7 +52,7 @@ TEST(Planner, EverythingIsPinnedWithoutABudget) {
 }
 
 TEST(Planner, TheAccountNeverExceedsTheBudget) {
-  uint64_t least = smallest_budget(input(200, 1));
+  uint64_t least = smallest_account(input(200, 1)).total();
   for (uint64_t budget = least; budget < least + 3 * kMiB; budget += 37 * kKiB) {
     auto plan = make_plan(input(200, budget));
     ASSERT_TRUE(plan.ok()) << plan.error().message;
@@ -61,7 +61,7 @@ TEST(Planner, TheAccountNeverExceedsTheBudget) {
 }
 
 TEST(Planner, MoreMemoryNeverMeansMoreReading) {
-  uint64_t least = smallest_budget(input(200, 1)), before = UINT64_MAX;
+  uint64_t least = smallest_account(input(200, 1)).total(), before = UINT64_MAX;
   for (uint64_t budget = least; budget < least + 3 * kMiB; budget += 250 * kKiB) {
     auto plan = make_plan(input(200, budget));
     ASSERT_TRUE(plan.ok());
@@ -72,7 +72,7 @@ TEST(Planner, MoreMemoryNeverMeansMoreReading) {
 }
 
 TEST(Planner, BelowTheSmallestBudgetItRefusesAndNamesIt) {
-  uint64_t least = smallest_budget(input(50, 1));
+  uint64_t least = smallest_account(input(50, 1)).total();
   EXPECT_TRUE(make_plan(input(50, least)).ok());
   auto refused = make_plan(input(50, least - 1));
   ASSERT_FALSE(refused.ok());
