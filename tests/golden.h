@@ -47,5 +47,5 @@ inline std::vector<std::vector<float>> all_logits(Engine& engine, std::span<cons
 
 }  // namespace ridge::golden
 
-#define RIDGE_SKIP_WITHOUT(path, words)                                       \
+#define RIDGE_SKIP_WITHOUT(path, words) \
   if (!::ridge::golden::exists(path)) GTEST_SKIP() << words << ": " << (path)

@@ -4,7 +4,8 @@
 //
 //   auto model = ridge::api::Model::open({.path = "model.gguf", .memory_bytes = 300 << 20});
 //   if (!model) return std::fprintf(stderr, "%s\n", model.error().c_str()), 1;
-//   model.value().chat("Why is the sky blue?", {.max_tokens = 64}, [](std::string_view text) { std::cout << text; return true; });
+//   model.value().chat("Why is the sky blue?", {.max_tokens = 64}, [](std::string_view text) { std::cout << text;
+//   return true; });
 //
 // One thread uses a Model at a time. Nothing of Ridge throws; what your own callback throws passes through.
 #pragma once
@@ -45,15 +46,15 @@ class Expected {
 };
 
 struct OpenOptions {
-  std::string path;              // GGUF file or .ridge pack
-  uint64_t memory_bytes = 0;     // hard limit for the whole process; 0: what the machine offers
-  uint64_t context = 0;          // positions; 0: the model's, at most 4096
-  int threads = 0;               // 0: all usable CPUs
+  std::string path;           // GGUF file or .ridge pack
+  uint64_t memory_bytes = 0;  // hard limit for the whole process; 0: what the machine offers
+  uint64_t context = 0;       // positions; 0: the model's, at most 4096
+  int threads = 0;            // 0: all usable CPUs
 };
 
 struct GenerateOptions {
-  int64_t max_tokens = -1;       // −1: until the model ends
-  float temperature = 0;         // 0: greedy
+  int64_t max_tokens = -1;  // −1: until the model ends
+  float temperature = 0;    // 0: greedy
   uint64_t seed = 0;
   std::vector<std::string> stops;
 };
@@ -74,7 +75,7 @@ class Model {
 
   // Token ids of a text, with the special tokens that the model adds.
   std::vector<int32_t> tokenize(std::string_view text) const;
-  size_t vocabulary() const;   // tokens
+  size_t vocabulary() const;  // tokens
 
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

@@ -39,8 +39,9 @@ class Mean {
 Result<uint64_t> window_count(const Engine& engine, std::span<const TokenId> ids, const WindowOptions& options) {
   uint64_t windows = std::min<uint64_t>(ids.size() / options.window, options.most_windows);
   if (windows == 0) {
-    return bad_input(fmt::format("the text has {} tokens, fewer than one window of {}: give more text or a smaller --window",
-                                 ids.size(), options.window));
+    return bad_input(
+        fmt::format("the text has {} tokens, fewer than one window of {}: give more text or a smaller --window",
+                    ids.size(), options.window));
   }
   if (options.window > engine.context()) {
     return usage_error(fmt::format("--window {} is longer than the context of {}", options.window, engine.context()));
@@ -82,7 +83,8 @@ Result<Likelihood> likelihood(Engine& engine, std::span<const TokenId> ids, cons
     size_t position = 0;
     RIDGE_TRY(engine.evaluate_all(tokens, [&](std::span<const float> logits) -> Result<void> {
       size_t target = ++position;
-      if (target >= options.window / 2 && target < tokens.size()) mean.add(negative_log_likelihood(logits, tokens[target]));
+      if (target >= options.window / 2 && target < tokens.size())
+        mean.add(negative_log_likelihood(logits, tokens[target]));
       return {};
     }));
     if (progress) progress(tokens.size(), mean.mean());
@@ -90,7 +92,8 @@ Result<Likelihood> likelihood(Engine& engine, std::span<const TokenId> ids, cons
   return Likelihood{mean.mean(), mean.standard_error(), mean.count(), windows};
 }
 
-Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const TokenId> ids, const WindowOptions& options,
+Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const TokenId> ids,
+                              const WindowOptions& options,
                               const std::function<void(uint64_t tokens, double kl)>& progress) {
   uint64_t windows = RIDGE_TRY(window_count(reference, ids, options));
   // Steps of this many tokens keep both engines' logits in memory at once without much room.
@@ -112,7 +115,8 @@ Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const 
       RIDGE_TRY(other.evaluate_all(step, [&](std::span<const float> row) -> Result<void> {
         const std::vector<float>& want = expected[r++];
         mean.add(kl_divergence(want, row));
-        same += std::max_element(want.begin(), want.end()) - want.begin() == std::max_element(row.begin(), row.end()) - row.begin();
+        same += std::max_element(want.begin(), want.end()) - want.begin() ==
+                std::max_element(row.begin(), row.end()) - row.begin();
         return {};
       }));
       if (progress) progress(step.size(), mean.mean());

@@ -23,8 +23,8 @@ struct WindowOptions {
 };
 
 struct Likelihood {
-  double nll = 0;               // mean negative log-likelihood, nats per token
-  double standard_error = 0;    // of that mean, tokens taken as independent
+  double nll = 0;             // mean negative log-likelihood, nats per token
+  double standard_error = 0;  // of that mean, tokens taken as independent
   uint64_t scored = 0, windows = 0;
 };
 
@@ -33,14 +33,15 @@ Result<Likelihood> likelihood(Engine& engine, std::span<const TokenId> ids, cons
                               const std::function<void(uint64_t tokens, double nll)>& progress = {});
 
 struct Divergence {
-  double kl = 0;                // mean over all positions of KL(reference ‖ other), nats
+  double kl = 0;  // mean over all positions of KL(reference ‖ other), nats
   double standard_error = 0;
-  double same_top = 0;          // share of positions whose likeliest token is the same
+  double same_top = 0;  // share of positions whose likeliest token is the same
   uint64_t positions = 0;
 };
 
 // Pooled over all positions of the windows. Both engines read the same tokens, one pass after the other.
-Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const TokenId> ids, const WindowOptions& options,
+Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const TokenId> ids,
+                              const WindowOptions& options,
                               const std::function<void(uint64_t tokens, double kl)>& progress = {});
 
 // Of one position: −log softmax(logits)[target], and KL(softmax(a) ‖ softmax(b)); nats, in double.

@@ -13,7 +13,8 @@ Failure failure(const Error& error) { return {static_cast<int>(error.code), erro
 struct Model::Impl {
   std::unique_ptr<Engine> engine;
 
-  Expected<std::string> generate(std::string_view text, PromptKind kind, const GenerateOptions& options, const OnText& on_text) {
+  Expected<std::string> generate(std::string_view text, PromptKind kind, const GenerateOptions& options,
+                                 const OnText& on_text) {
     auto prompt = Prompt::create(*engine, kind);
     if (!prompt.ok()) return failure(prompt.error());
     auto ids = prompt.value().conversation({{"user", std::string(text)}});
@@ -21,8 +22,8 @@ struct Model::Impl {
     SamplerOptions sampling{.temperature = options.temperature, .logit_bias = {}, .seed = options.seed};
     if (auto good = check(sampling); !good.ok()) return failure(good.error());
     Sampler sampler(sampling, engine->model().config().vocabulary);
-    auto done = ridge::generate(*engine, ids.value(), {.max_tokens = options.max_tokens, .stops = options.stops}, sampler,
-                                [&](std::string_view piece) { return !on_text || on_text(piece); });
+    auto done = ridge::generate(*engine, ids.value(), {.max_tokens = options.max_tokens, .stops = options.stops},
+                                sampler, [&](std::string_view piece) { return !on_text || on_text(piece); });
     if (!done.ok()) return failure(done.error());
     return std::move(done).value().text;
   }
@@ -58,7 +59,9 @@ Expected<std::vector<float>> Model::logits(std::span<const int32_t> tokens) {
   return std::vector<float>(row.value().begin(), row.value().end());
 }
 
-std::vector<int32_t> Model::tokenize(std::string_view text) const { return impl_->engine->tokenizer()->encode(text, {}); }
+std::vector<int32_t> Model::tokenize(std::string_view text) const {
+  return impl_->engine->tokenizer()->encode(text, {});
+}
 
 size_t Model::vocabulary() const { return impl_->engine->model().config().vocabulary; }
 

@@ -40,9 +40,9 @@ void Progress::draw() {
   constexpr int kWidth = 24;
   int filled = static_cast<int>(part * kWidth);
   auto amount = [&](uint64_t n) { return unit_ == ProgressUnit::bytes ? format_bytes(n) : format_count(n); };
-  fmt::print(stderr, "\r\033[K{} [{}{}] {:.0f} %  {} of {}  {:.0f} s left{}{}", what_, std::string(static_cast<size_t>(filled), '='),
-             std::string(static_cast<size_t>(kWidth - filled), ' '), part * 100, amount(done_), amount(total_), left,
-             annotation_.empty() ? "" : "  ", annotation_);
+  fmt::print(stderr, "\r\033[K{} [{}{}] {:.0f} %  {} of {}  {:.0f} s left{}{}", what_,
+             std::string(static_cast<size_t>(filled), '='), std::string(static_cast<size_t>(kWidth - filled), ' '),
+             part * 100, amount(done_), amount(total_), left, annotation_.empty() ? "" : "  ", annotation_);
   std::fflush(stderr);
 }
 

@@ -37,15 +37,11 @@ struct Error {
   std::optional<uint64_t> offset = std::nullopt;  // byte offset in the file, where one is known
 };
 
-inline Error usage_error(std::string message) {
-  return {ErrorCode::usage, std::move(message)};
-}
+inline Error usage_error(std::string message) { return {ErrorCode::usage, std::move(message)}; }
 inline Error bad_input(std::string message, std::optional<uint64_t> offset = {}) {
   return {ErrorCode::bad_input, std::move(message), offset};
 }
-inline Error does_not_fit(std::string message) {
-  return {ErrorCode::does_not_fit, std::move(message)};
-}
+inline Error does_not_fit(std::string message) { return {ErrorCode::does_not_fit, std::move(message)}; }
 inline Error io_error(std::string message, std::optional<uint64_t> offset = {}) {
   return {ErrorCode::io, std::move(message), offset};
 }

@@ -128,9 +128,7 @@ ThreadPool::~ThreadPool() {
   if (state_->callers_cpus) (void)pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &*state_->callers_cpus);
 }
 
-int ThreadPool::size() const {
-  return state_->size;
-}
+int ThreadPool::size() const { return state_->size; }
 
 void ThreadPool::run(FunctionRef<void(int worker)> job) {
   if (state_->size == 1) return job(0);

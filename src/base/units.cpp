@@ -10,7 +10,8 @@ namespace ridge {
 namespace {
 
 Error not_a_size(std::string_view text) {
-  return usage_error(fmt::format("'{}' is not a size: write a number of bytes, or one with K, M, G or T, such as 300M", text));
+  return usage_error(
+      fmt::format("'{}' is not a size: write a number of bytes, or one with K, M, G or T, such as 300M", text));
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ Result<uint64_t> parse_bytes(std::string_view text) {
     char letter = unit[0] >= 'a' && unit[0] <= 'z' ? static_cast<char>(unit[0] - 'a' + 'A') : unit[0];
     size_t power = kUnits.find(letter);
     std::string_view tail = unit.substr(1);
-    if (power == std::string_view::npos || !(tail.empty() || tail == "B" || tail == "iB" || tail == "b")) return not_a_size(text);
+    if (power == std::string_view::npos || !(tail.empty() || tail == "B" || tail == "iB" || tail == "b"))
+      return not_a_size(text);
     scale = std::pow(1024.0, static_cast<double>(power + 1));
   }
   double bytes = number * scale;

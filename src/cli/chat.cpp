@@ -1,7 +1,7 @@
 // The chat of `ridge run` on a terminal: lines in, streamed answers out.
 //
-// Ctrl-C stops the answer and keeps what was said; Ctrl-D leaves. When the context is full the oldest turns are dropped,
-// and that is said.
+// Ctrl-C stops the answer and keeps what was said; Ctrl-D leaves. When the context is full the oldest turns are
+// dropped, and that is said.
 #include <editline/readline.h>
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ std::optional<std::string> read_line() {
   if (line == nullptr) return std::nullopt;
   std::string text = line;
   if (!text.empty()) ::add_history(line);
-  std::free(line);   // readline's contract: the caller frees the line
+  std::free(line);  // readline's contract: the caller frees the line
   return text;
 }
 
@@ -44,12 +44,15 @@ class Conversation {
       std::vector<TokenId> ids = RIDGE_TRY(prompt_.conversation(messages_));
       uint64_t room = engine_.context() - engine_.context() / kAnswerShare;
       if (ids.size() <= room || messages_.size() <= fixed_ + 1) {
-        if (dropped > 0) note(fmt::format("the context of {} is full: the {} oldest messages were dropped", engine_.context(), dropped));
+        if (dropped > 0)
+          note(fmt::format("the context of {} is full: the {} oldest messages were dropped", engine_.context(),
+                           dropped));
         return ids;
       }
       // A turn is a question and its answer; templates insist that they alternate.
       size_t turn = std::min<size_t>(2, messages_.size() - fixed_ - 1);
-      messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(fixed_), messages_.begin() + static_cast<ptrdiff_t>(fixed_ + turn));
+      messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(fixed_),
+                      messages_.begin() + static_cast<ptrdiff_t>(fixed_ + turn));
       dropped += turn;
     }
   }
@@ -67,7 +70,7 @@ class Conversation {
 
 Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
   note(prompt.is_chat() ? "chat: Ctrl-C stops an answer, Ctrl-D leaves"
-                          : "this model has no chat template: it continues your text; Ctrl-C stops it, Ctrl-D leaves");
+                        : "this model has no chat template: it continues your text; Ctrl-C stops it, Ctrl-D leaves");
   Conversation conversation(engine, prompt, flags);
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
@@ -75,7 +78,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
     clear_interrupt();
     std::optional<std::string> line = read_line();
     if (!line) {
-      if (interrupt_flag()) {   // Ctrl-C at the prompt empties the line
+      if (interrupt_flag()) {  // Ctrl-C at the prompt empties the line
         RIDGE_TRY(print("\n"));
         continue;
       }
@@ -89,7 +92,8 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
     conversation.say("user", *line);
     auto ids = conversation.tokens();
     if (ids.ok() && ids.value().size() >= engine.context()) {
-      warn(fmt::format("the line is too long for the context of {}: shorten it, or start with a larger --context", engine.context()));
+      warn(fmt::format("the line is too long for the context of {}: shorten it, or start with a larger --context",
+                       engine.context()));
       conversation.take_back();
       continue;
     }

@@ -48,7 +48,9 @@ int report(const Error& error) {
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-  command.add_option("MODEL", flags.model, "GGUF file, .ridge pack, or a name from `ridge models`")->type_name("")->required();
+  command.add_option("MODEL", flags.model, "GGUF file, .ridge pack, or a name from `ridge models`")
+      ->type_name("")
+      ->required();
   command.add_option("-m,--memory", flags.memory, "hard limit for the whole process: 300M, 1.5G")->type_name("SIZE");
   command.add_option("-c,--context", flags.context, "positions (default: the model's, at most 4096)")->type_name("N");
   command.add_option("-t,--threads", flags.threads, "compute threads (default: all usable CPUs)")->type_name("N");
@@ -62,10 +64,12 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
   EngineOptions o;
   o.path = RIDGE_TRY(resolve_model(flags.model));
   if (!flags.memory.empty()) o.memory = RIDGE_TRY(parse_bytes(flags.memory));
-  if (flags.context < 0) return usage_error(fmt::format("--context {} is no usable number: give 1 or more", flags.context));
+  if (flags.context < 0)
+    return usage_error(fmt::format("--context {} is no usable number: give 1 or more", flags.context));
   o.context = static_cast<uint64_t>(flags.context);
   if (flags.threads) {
-    if (*flags.threads < 1) return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
+    if (*flags.threads < 1)
+      return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
     o.threads = *flags.threads;
   }
   if (!flags.cpus.empty()) {
@@ -86,20 +90,23 @@ Result<std::string> resolve_model(const std::string& name) {
     if (::stat(path.c_str(), &info) == 0) return path;
     return bad_input(fmt::format("the model '{}' is not in the cache yet: run `ridge models get {}`", name, name));
   }
-  return name;   // the reader says what is wrong with it
+  return name;  // the reader says what is wrong with it
 }
 
 Result<void> print(std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) {   // a pipe that somebody made non-blocking
-      struct pollfd ready {STDOUT_FILENO, POLLOUT, 0};
+    if (n < 0 && errno == EAGAIN) {  // a pipe that somebody made non-blocking
+      struct pollfd ready {
+        STDOUT_FILENO, POLLOUT, 0
+      };
       ::poll(&ready, 1, -1);
       continue;
     }
     if (n < 0) {
-      return io_error(fmt::format("standard output cannot be written ({}): the result is not complete", std::strerror(errno)));
+      return io_error(
+          fmt::format("standard output cannot be written ({}): the result is not complete", std::strerror(errno)));
     }
     text.remove_prefix(static_cast<size_t>(n));
   }
@@ -140,7 +147,7 @@ const std::atomic<bool>& interrupt_flag() {
   static const bool installed = [] {
     struct sigaction action {};
     action.sa_handler = on_interrupt;
-    ::sigaction(SIGINT, &action, nullptr);   // no SA_RESTART: a waiting read returns
+    ::sigaction(SIGINT, &action, nullptr);  // no SA_RESTART: a waiting read returns
     return true;
   }();
   (void)installed;

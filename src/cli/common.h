@@ -1,7 +1,7 @@
 // What the commands share: engine flags, error lines, output that notices a closed pipe.
 //
-// A command is one file: it adds its subcommand with flags, help and examples to the app, and a function that runs it and
-// returns an exit code. main.cpp lists them.
+// A command is one file: it adds its subcommand with flags, help and examples to the app, and a function that runs it
+// and returns an exit code. main.cpp lists them.
 #pragma once
 
 #include <atomic>

@@ -46,7 +46,9 @@ Json types_json(const Gguf& file) {
   }
   Json out = Json::array();
   for (const auto& [name, s] : sums) {
-    out.push_back({{"type", name}, {"tensors", s.tensors}, {"bytes", s.bytes},
+    out.push_back({{"type", name},
+                   {"tensors", s.tensors},
+                   {"bytes", s.bytes},
                    {"bits_per_weight", 8.0 * static_cast<double>(s.bytes) / static_cast<double>(s.elements)}});
   }
   return out;
@@ -60,7 +62,8 @@ Result<Json> needs_json(const std::string& path, uint32_t trained) {
   }
   Json out = Json::array();
   for (const Engine::Needs& n : RIDGE_TRY(Engine::needs(path, contexts))) {
-    out.push_back({{"context", n.context}, {"smallest_budget", n.smallest}, {"resident", n.resident}, {"kv_cache", n.kv}});
+    out.push_back(
+        {{"context", n.context}, {"smallest_budget", n.smallest}, {"resident", n.resident}, {"kv_cache", n.kv}});
   }
   return out;
 }
@@ -101,14 +104,15 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
     j["tensors"] = Json::array();
     for (const GgufTensor& t : file.tensors()) {
       std::vector<uint64_t> shape(t.shape.begin(), t.shape.begin() + t.dims);
-      j["tensors"].push_back({{"name", t.name}, {"type", type_info(t.type).name}, {"shape", shape}, {"bytes", t.bytes}});
+      j["tensors"].push_back(
+          {{"name", t.name}, {"type", type_info(t.type).name}, {"shape", shape}, {"bytes", t.bytes}});
     }
   }
   auto tokenizer = Tokenizer::from_metadata(model->file().metadata());
   j["tokenizer"] = tokenizer.ok() ? tokenizer.value()->description() : "none";
   uint32_t trained = c.context;
   tokenizer = Error{};
-  model.reset();   // so that the account below is that of a run
+  model.reset();  // so that the account below is that of a run
   j["needs"] = RIDGE_TRY(needs_json(path, trained));
   return j;
 }
@@ -120,14 +124,18 @@ std::string table(const Json& j) {
   if (!j["name"].get<std::string>().empty()) row("name", j["name"].get<std::string>());
   row("architecture", j["architecture"].get<std::string>());
   row("parameters", format_count(number("parameters")));
-  row("weights", fmt::format("{}, {:.2f} bits each", format_bytes(number("weight_bytes")), j["bits_per_weight"].get<double>()));
+  row("weights",
+      fmt::format("{}, {:.2f} bits each", format_bytes(number("weight_bytes")), j["bits_per_weight"].get<double>()));
   for (const Json& t : j["types"]) {
-    row("", fmt::format("{:<7} {:>4} tensors  {:>9}  {:.2f} bits", t["type"].get<std::string>(), t["tensors"].get<uint64_t>(),
-                        format_bytes(t["bytes"].get<uint64_t>()), t["bits_per_weight"].get<double>()));
+    row("", fmt::format("{:<7} {:>4} tensors  {:>9}  {:.2f} bits", t["type"].get<std::string>(),
+                        t["tensors"].get<uint64_t>(), format_bytes(t["bytes"].get<uint64_t>()),
+                        t["bits_per_weight"].get<double>()));
   }
-  row("layers", fmt::format("{}, width {}, feed-forward {}", number("layers"), number("width"), number("feed_forward")));
-  row("attention", fmt::format("{} heads of {}, {} for keys and values{}", number("heads"), number("head_size"), number("kv_heads"),
-                               j.contains("sliding_window") ? fmt::format(", window {}", number("sliding_window")) : ""));
+  row("layers",
+      fmt::format("{}, width {}, feed-forward {}", number("layers"), number("width"), number("feed_forward")));
+  row("attention",
+      fmt::format("{} heads of {}, {} for keys and values{}", number("heads"), number("head_size"), number("kv_heads"),
+                  j.contains("sliding_window") ? fmt::format(", window {}", number("sliding_window")) : ""));
   row("vocabulary", fmt::format("{} tokens, head {}", format_count(number("vocabulary")),
                                 j["tied_head"].get<bool>() ? "tied to the embedding" : "of its own"));
   row("tokenizer", j["tokenizer"].get<std::string>());
@@ -137,8 +145,9 @@ std::string table(const Json& j) {
                               j.contains("sliding_window") ? ", and the windows" : ""));
   text += "\ncontext   smallest budget   all in memory   KV cache\n";
   for (const Json& n : j["needs"]) {
-    text += fmt::format("{:>7}   {:>15}   {:>13}   {:>8}\n", n["context"].get<uint64_t>(), format_bytes(n["smallest_budget"].get<uint64_t>()),
-                        format_bytes(n["resident"].get<uint64_t>()), format_bytes(n["kv_cache"].get<uint64_t>()));
+    text += fmt::format("{:>7}   {:>15}   {:>13}   {:>8}\n", n["context"].get<uint64_t>(),
+                        format_bytes(n["smallest_budget"].get<uint64_t>()), format_bytes(n["resident"].get<uint64_t>()),
+                        format_bytes(n["kv_cache"].get<uint64_t>()));
   }
   return text;
 }
@@ -152,7 +161,8 @@ Result<void> run(const Flags& flags) {
     ModelFile file = RIDGE_TRY(open_model_file(path, Verify::headers));
     text += "\n";
     for (const GgufTensor& t : file.header.tensors()) {
-      text += fmt::format("{:<36} {:<7} {:>18} {:>9}\n", t.name, type_info(t.type).name, shape_text(t), format_bytes(t.bytes));
+      text += fmt::format("{:<36} {:<7} {:>18} {:>9}\n", t.name, type_info(t.type).name, shape_text(t),
+                          format_bytes(t.bytes));
     }
   }
   return print(text);
@@ -163,7 +173,9 @@ Result<void> run(const Flags& flags) {
 void add_info(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("info", "what a model is and what it needs");
-  command->add_option("MODEL", flags->model, "GGUF file, .ridge pack, or a name from `ridge models`")->type_name("")->required();
+  command->add_option("MODEL", flags->model, "GGUF file, .ridge pack, or a name from `ridge models`")
+      ->type_name("")
+      ->required();
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);

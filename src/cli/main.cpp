@@ -48,10 +48,13 @@ int main(int argc, char** argv) {
   app.add_flag("-v,--verbose", verbose, "say more on stderr");
   app.add_flag("-q,--quiet", quiet, "say only what went wrong");
   app.parse_complete_callback([&] {
-    ridge::set_verbosity(quiet ? ridge::Verbosity::quiet : verbose ? ridge::Verbosity::verbose : ridge::Verbosity::normal);
+    ridge::set_verbosity(quiet     ? ridge::Verbosity::quiet
+                         : verbose ? ridge::Verbosity::verbose
+                                   : ridge::Verbosity::normal);
   });
   using namespace ridge::cli;
-  for (auto* add : {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_probe, add_pack, add_models}) {
+  for (auto* add :
+       {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_probe, add_pack, add_models}) {
     add(app);
   }
   try {
@@ -63,9 +66,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const std::bad_alloc&) {
-    return report(ridge::does_not_fit("out of memory: the system refused an allocation; give --memory a smaller value"));
+    return report(
+        ridge::does_not_fit("out of memory: the system refused an allocation; give --memory a smaller value"));
   } catch (const std::system_error& e) {
-    return report(ridge::io_error(fmt::format("the system refused a resource ({}): fewer --threads may help", e.what())));
+    return report(
+        ridge::io_error(fmt::format("the system refused a resource ({}): fewer --threads may help", e.what())));
   } catch (const CLI::ParseError& e) {
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
       return report(ridge::usage_error(fmt::format("'{}' is no command of ridge; see `ridge --help`", argv[1])));

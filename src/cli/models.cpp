@@ -17,7 +17,8 @@ Result<void> list_models() {
   for (const DemoModel& m : demo_models()) {
     std::error_code error;
     bool cached = std::filesystem::file_size(demo_model_path(m), error) == m.bytes && !error;
-    text += fmt::format("{:<14} {:>9}  {:<9} {}; {}\n", m.name, format_bytes(m.bytes), cached ? "yes" : "no", m.what, m.licence);
+    text += fmt::format("{:<14} {:>9}  {:<9} {}; {}\n", m.name, format_bytes(m.bytes), cached ? "yes" : "no", m.what,
+                        m.licence);
   }
   text += fmt::format("\nThe cache is {}.\n", model_cache_folder());
   return print(text);

@@ -36,7 +36,8 @@ Result<void> run(const Flags& flags) {
     RIDGE_TRY(verify_ridge_pack(path));
     return print(fmt::format("{}: whole, all checksums are right\n", path));
   }
-  if (flags.threads && *flags.threads < 1) return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
+  if (flags.threads && *flags.threads < 1)
+    return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
   if (RIDGE_TRY(is_ridge_pack(path))) return bad_input(fmt::format("{}: is a pack already", path));
   std::string out = flags.out.empty() ? std::filesystem::path(path).replace_extension(".ridge").string() : flags.out;
   KernelChoice kernels = RIDGE_TRY(choose_kernels({}));

@@ -68,16 +68,26 @@ Result<void> run(const Flags& flags) {
     }));
   }
   if (flags.json) {
-    nlohmann::ordered_json out = {{"nll", l.nll}, {"standard_error", l.standard_error}, {"perplexity", std::exp(l.nll)},
-                                  {"scored", l.scored}, {"windows", l.windows}, {"window", window.window}};
-    if (d) out["kl"] = {{"pooled", d->kl}, {"standard_error", d->standard_error}, {"same_top", d->same_top}, {"positions", d->positions}};
+    nlohmann::ordered_json out = {{"nll", l.nll},
+                                  {"standard_error", l.standard_error},
+                                  {"perplexity", std::exp(l.nll)},
+                                  {"scored", l.scored},
+                                  {"windows", l.windows},
+                                  {"window", window.window}};
+    if (d)
+      out["kl"] = {{"pooled", d->kl},
+                   {"standard_error", d->standard_error},
+                   {"same_top", d->same_top},
+                   {"positions", d->positions}};
     return print(out.dump(2) + "\n");
   }
-  std::string out = fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} tokens scored in {} windows of {})\n", l.nll,
-                                l.standard_error, std::exp(l.nll), l.scored, l.windows, window.window);
+  std::string out =
+      fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} tokens scored in {} windows of {})\n",
+                  l.nll, l.standard_error, std::exp(l.nll), l.scored, l.windows, window.window);
   if (d) {
-    out += fmt::format("KL(exact ‖ default) {:.6f} ± {:.6f} nats over {} positions; the same likeliest token in {:.2f} %\n", d->kl,
-                       d->standard_error, d->positions, d->same_top * 100);
+    out += fmt::format(
+        "KL(exact ‖ default) {:.6f} ± {:.6f} nats over {} positions; the same likeliest token in {:.2f} %\n", d->kl,
+        d->standard_error, d->positions, d->same_top * 100);
   }
   return print(out);
 }

@@ -26,19 +26,27 @@ struct Flags {
   bool json = false, no_storage = false;
 };
 
-nlohmann::ordered_json spread(const Measured& m) { return {{"median", m.value}, {"low", m.low}, {"high", m.high}, {"runs", m.runs}}; }
+nlohmann::ordered_json spread(const Measured& m) {
+  return {{"median", m.value}, {"low", m.low}, {"high", m.high}, {"runs", m.runs}};
+}
 
 nlohmann::ordered_json to_json(const MachineProfile& p) {
-  nlohmann::ordered_json j = {{"name", p.name}, {"measured_at", p.measured_at}, {"contended", p.contended}, {"contention", p.contention}};
+  nlohmann::ordered_json j = {
+      {"name", p.name}, {"measured_at", p.measured_at}, {"contended", p.contended}, {"contention", p.contention}};
   j["reads"] = nlohmann::ordered_json::array();
   for (const ReadPoint& r : p.reads) {
-    j["reads"].push_back({{"footprint_bytes", r.footprint_bytes}, {"threads", r.threads}, {"huge_pages", r.huge_pages},
+    j["reads"].push_back({{"footprint_bytes", r.footprint_bytes},
+                          {"threads", r.threads},
+                          {"huge_pages", r.huge_pages},
                           {"gb_per_s", spread(r.gb_per_s)}});
   }
   j["storage_path"] = p.storage_path;
   j["storage"] = nlohmann::ordered_json::array();
   for (const StoragePoint& s : p.storage) {
-    j["storage"].push_back({{"request_bytes", s.request_bytes}, {"depth", s.depth}, {"direct", s.direct}, {"gb_per_s", spread(s.gb_per_s)}});
+    j["storage"].push_back({{"request_bytes", s.request_bytes},
+                            {"depth", s.depth},
+                            {"direct", s.direct},
+                            {"gb_per_s", spread(s.gb_per_s)}});
   }
   return j;
 }
@@ -46,13 +54,14 @@ nlohmann::ordered_json to_json(const MachineProfile& p) {
 std::string table(const MachineProfile& p) {
   std::string text = fmt::format("{}\n\nmemory, read only         GB/s  (quartiles)\n", p.name);
   for (const ReadPoint& r : p.reads) {
-    text += fmt::format("  {:>9}  {} thread{} {:<5}  {:>6.1f}  ({:.1f}–{:.1f})\n", format_bytes(r.footprint_bytes), r.threads,
-                        r.threads == 1 ? " " : "s", r.huge_pages ? "huge" : "4 KiB", r.gb_per_s.value, r.gb_per_s.low, r.gb_per_s.high);
+    text += fmt::format("  {:>9}  {} thread{} {:<5}  {:>6.1f}  ({:.1f}–{:.1f})\n", format_bytes(r.footprint_bytes),
+                        r.threads, r.threads == 1 ? " " : "s", r.huge_pages ? "huge" : "4 KiB", r.gb_per_s.value,
+                        r.gb_per_s.low, r.gb_per_s.high);
   }
   if (!p.storage.empty()) text += fmt::format("\nstorage, {}\n", p.storage_path);
   for (const StoragePoint& s : p.storage) {
-    text += fmt::format("  {:>9}  depth {:<3} {:<9} {:>5.2f}  ({:.2f}–{:.2f})\n", format_bytes(s.request_bytes), s.depth,
-                        s.direct ? "direct" : "buffered", s.gb_per_s.value, s.gb_per_s.low, s.gb_per_s.high);
+    text += fmt::format("  {:>9}  depth {:<3} {:<9} {:>5.2f}  ({:.2f}–{:.2f})\n", format_bytes(s.request_bytes),
+                        s.depth, s.direct ? "direct" : "buffered", s.gb_per_s.value, s.gb_per_s.low, s.gb_per_s.high);
   }
   if (p.contended) text += fmt::format("\nNot to be trusted: {}.\n", p.contention);
   return text;
@@ -63,7 +72,8 @@ Result<void> run(Flags& flags) {
     return usage_error(fmt::format("--threads {} is no usable number: give 1 to 1024", flags.options.threads));
   }
   flags.options.storage = !flags.no_storage;
-  if (!flags.options.storage_file.empty()) flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
+  if (!flags.options.storage_file.empty())
+    flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
   MachineProfile profile = RIDGE_TRY(probe_machine(flags.options));
   std::string path = flags.out.empty() ? default_profile_path() : flags.out;
   RIDGE_TRY(save_profile(profile, path));
@@ -78,7 +88,8 @@ void add_probe(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("probe", "measure how fast memory and storage can be read");
   command->add_flag("--quick", flags->options.quick, "about 2 seconds instead of 20");
-  command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")->type_name("FILE");
+  command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")
+      ->type_name("FILE");
   command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
   command->add_option("-t,--threads", flags->options.threads, "most threads to try")->type_name("N");
   command->add_flag("--no-storage", flags->no_storage, "memory only");

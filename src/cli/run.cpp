@@ -32,14 +32,16 @@ Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std:
     size_t cut = word.find_first_of("=+-", 1);
     TokenId id = 0;
     float bias = 0;
-    bool good = cut != std::string::npos && std::from_chars(word.data(), word.data() + cut, id).ptr == word.data() + cut;
+    bool good =
+        cut != std::string::npos && std::from_chars(word.data(), word.data() + cut, id).ptr == word.data() + cut;
     if (good) {
       std::string number = word.substr(word[cut] == '=' || word[cut] == '+' ? cut + 1 : cut);
       if (!number.empty() && number[0] == '+') number.erase(0, 1);
       auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bias);
       good = error == std::errc() && end == number.data() + number.size();
     }
-    if (!good) return usage_error(fmt::format("--logit-bias '{}' is not understood: write TOKEN=BIAS, such as 15043=-2", word));
+    if (!good)
+      return usage_error(fmt::format("--logit-bias '{}' is not understood: write TOKEN=BIAS, such as 15043=-2", word));
     out.emplace_back(id, bias);
   }
   return out;
@@ -62,11 +64,13 @@ Result<void> check_length(const std::string& text, const EngineOptions& options)
   constexpr uint64_t kMostBytesPerToken = 64, kDefaultContext = 4096;
   uint64_t context = options.context != 0 ? options.context : kDefaultContext;
   if (text.size() <= context * kMostBytesPerToken) return {};
-  return bad_input(fmt::format("the prompt has {} bytes, more than a context of {} can hold: shorten it or raise --context",
-                               format_count(text.size()), context));
+  return bad_input(
+      fmt::format("the prompt has {} bytes, more than a context of {} can hold: shorten it or raise --context",
+                  format_count(text.size()), context));
 }
 
-Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt, Sampler& sampler) {
+Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
+                    Sampler& sampler) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
@@ -81,12 +85,16 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   }));
   RIDGE_TRY(std::move(printed));
   if (flags.json) {
-    nlohmann::ordered_json out = {{"text", g.text}, {"stop_reason", name_of(g.reason)}, {"tokens", g.ids},
-                                  {"prompt_tokens", g.prompt_tokens}, {"stats", run_json(engine)}};
+    nlohmann::ordered_json out = {{"text", g.text},
+                                  {"stop_reason", name_of(g.reason)},
+                                  {"tokens", g.ids},
+                                  {"prompt_tokens", g.prompt_tokens},
+                                  {"stats", run_json(engine)}};
     return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   RIDGE_TRY(print("\n"));
-  if (g.reason == StopReason::context_full) note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
+  if (g.reason == StopReason::context_full)
+    note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
   if (g.reason == StopReason::interrupted) note("stopped by Ctrl-C");
   return {};
 }
@@ -135,7 +143,11 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
   add("--repeat-penalty", f.sampler.repeat_penalty, "divide the logits of recent tokens; 1: off");
   add("--presence-penalty", f.sampler.presence_penalty, "subtract this from recent tokens");
   add("--frequency-penalty", f.sampler.frequency_penalty, "subtract this for every occurrence");
-  command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")->type_name("T=B")->expected(1)->take_all()->group("Sampling");
+  command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")
+      ->type_name("T=B")
+      ->expected(1)
+      ->take_all()
+      ->group("Sampling");
   command.add_option("--seed", f.seed, "the same seed gives the same text")->type_name("N")->group("Sampling");
 }
 
@@ -151,14 +163,23 @@ void add_run(CLI::App& app) {
   add_engine_flags(*command, flags->engine);
   command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
   command->add_option("-f,--file", flags->file, "read it from a file")->type_name("FILE");
-  command->add_option_function<std::string>(
-      "INPUT", [flags](const std::string& word) {
-        if (word != "-") throw CLI::ValidationError("'" + word + "' is not understood: '-' reads the prompt from standard input");
-        flags->file = "-";
-      }, "- reads it from standard input")->type_name("");
-  command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: no limit)")->type_name("N");
+  command
+      ->add_option_function<std::string>(
+          "INPUT",
+          [flags](const std::string& word) {
+            if (word != "-")
+              throw CLI::ValidationError("'" + word + "' is not understood: '-' reads the prompt from standard input");
+            flags->file = "-";
+          },
+          "- reads it from standard input")
+      ->type_name("");
+  command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: no limit)")
+      ->type_name("N");
   command->add_option("--system", flags->system, "system message of the conversation")->type_name("TEXT");
-  command->add_option("--stop", flags->stops, "end before this text, may be repeated")->type_name("TEXT")->expected(1)->take_all();
+  command->add_option("--stop", flags->stops, "end before this text, may be repeated")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
   command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");

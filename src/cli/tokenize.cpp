@@ -87,7 +87,8 @@ void add_tokenize(CLI::App& app) {
   command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
   command->add_option("TEXT", flags->text, "the text (default: standard input)")->type_name("");
   auto* none = command->add_flag("--no-special", flags->no_special, "add no BOS or EOS");
-  command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token")->excludes(none);
+  command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token")
+      ->excludes(none);
   command->add_flag("--json", flags->json, "ids with their texts, as JSON");
   command->add_flag("--lines-json", flags->lines_json, "array of strings in, array of id arrays out");
   command->footer(kTokenizeExamples);

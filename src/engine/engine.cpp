@@ -86,7 +86,8 @@ Result<void> Engine::check_options() const {
     return usage_error(fmt::format("{} threads are no usable number: give 1 to {}", options_.threads, kMostThreads));
   }
   if (options_.context > kMostContext) {
-    return usage_error(fmt::format("a context of {} is no usable number: give 1 to {}", options_.context, kMostContext));
+    return usage_error(
+        fmt::format("a context of {} is no usable number: give 1 to {}", options_.context, kMostContext));
   }
   RIDGE_CHECK(options_.logits_rows >= 1, "evaluate_all() needs room for a row");
   return {};
@@ -110,7 +111,8 @@ Result<void> Engine::prepare() {
     return tokenizer.error();
   }
   // What is left of the vocabulary's arrays is of no use to a run.
-  for (const char* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"}) {
+  for (const char* key :
+       {"tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"}) {
     model_->file().metadata().erase(key);
   }
   RIDGE_TRY(check_vocabulary());
@@ -119,7 +121,8 @@ Result<void> Engine::prepare() {
   pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   auto profile = load_profile(default_profile_path());
   if (!profile.ok()) detail(profile.error().message);
-  if (profile.ok() && profile.value().contended) detail("the machine's profile was measured while others used it: " + profile.value().contention);
+  if (profile.ok() && profile.value().contended)
+    detail("the machine's profile was measured while others used it: " + profile.value().contention);
   Program whole = model_->program({}, {});
   if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
   float_cache_ = options_.numerics == Numerics::exact || all_f32(whole);
@@ -142,8 +145,8 @@ Result<void> Engine::choose_budget() {
     budget_reason_ = "--memory";
     return {};
   }
-  note(fmt::format("--memory {} is more than there is ({}): planning for {}", format_bytes(*options_.memory), limits.reason,
-                   format_bytes(offered)));
+  note(fmt::format("--memory {} is more than there is ({}): planning for {}", format_bytes(*options_.memory),
+                   limits.reason, format_bytes(offered)));
   return {};
 }
 
@@ -155,12 +158,12 @@ namespace {
 
 // The parts of the workspace slab, each on a page of its own.
 struct WorkspaceLayout {
-  uint64_t activations = 0, panels = 0, attention = 0, logits = 0;   // offsets
+  uint64_t activations = 0, panels = 0, attention = 0, logits = 0;  // offsets
   uint64_t total = 0;
 };
 
-WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint32_t logits_rows, int threads,
-                                 bool exact) {
+WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint32_t logits_rows,
+                                 int threads, bool exact) {
   constexpr uint64_t kPage = 4096;
   WorkspaceLayout w;
   uint64_t workers = static_cast<uint64_t>(threads);
@@ -182,7 +185,8 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
   Account a;
   a.add("program and libraries", process_.mapped_files);
   a.add("tokenizer, metadata and heap", process_.anonymous);
-  a.add(fmt::format("KV cache, {} positions", context), KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
+  a.add(fmt::format("KV cache, {} positions", context),
+        KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
   WorkspaceLayout w = workspace_layout(*model_, program, batch, options_.logits_rows, pool_->size(),
                                        options_.numerics == Numerics::exact);
   a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
@@ -201,7 +205,9 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.program = [this](uint64_t slot) {
     return model_->program({.tokens = 1}, {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
   };
-  input.fixed = [this, context](const Program& program, uint32_t batch) { return fixed_account(program, batch, context); };
+  input.fixed = [this, context](const Program& program, uint32_t batch) {
+    return fixed_account(program, batch, context);
+  };
   input.batches = batch_candidates(context, options_.logits_rows);
   input.gathered = model_->gathered();
   input.rates = rates_;
@@ -216,7 +222,8 @@ Result<void> Engine::choose_context() {
   uint64_t wish = options_.context;
   if (wish == 0) wish = std::min<uint64_t>(model_->config().context, kDefaultContext);
   if (options_.context > model_->config().context) {
-    note(fmt::format("the model was trained on {} positions; beyond them its answers get worse", model_->config().context));
+    note(fmt::format("the model was trained on {} positions; beyond them its answers get worse",
+                     model_->config().context));
   }
   if (options_.context == 0 && options_.default_context != 0) wish = options_.default_context;
   if (options_.context != 0 || options_.default_context != 0) {
@@ -228,7 +235,8 @@ Result<void> Engine::choose_context() {
     auto plan = plan_for(context);
     if (!plan.ok()) continue;
     uint64_t quarter = plan.value().program.memory_bytes() / 4;
-    if (plan.value().placement.streams() && plan.value().placement.pinned_bytes(plan.value().program) < quarter) continue;
+    if (plan.value().placement.streams() && plan.value().placement.pinned_bytes(plan.value().program) < quarter)
+      continue;
     plan_ = std::move(plan).value();
     context_ = context;
     break;
@@ -237,7 +245,8 @@ Result<void> Engine::choose_context() {
     context_ = std::min(wish, kSmallestContext);
     plan_ = RIDGE_TRY(plan_for(context_));
   }
-  if (context_ < wish) note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context_, wish));
+  if (context_ < wish)
+    note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context_, wish));
   return {};
 }
 
@@ -281,9 +290,10 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
     }
   }
   if (position() + ids.size() > context_) {
-    return bad_input(fmt::format("{} tokens do not fit into the context of {} ({} are there already): shorten the text or raise "
-                                 "--context",
-                                 ids.size(), context_, position()));
+    return bad_input(
+        fmt::format("{} tokens do not fit into the context of {} ({} are there already): shorten the text or raise "
+                    "--context",
+                    ids.size(), context_, position()));
   }
   return {};
 }
@@ -291,7 +301,8 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
 Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs) {
   Matrix<float> logits = logits_.slice_rows(0, outputs);
   written_ = std::max(written_, position() + ids.size());
-  Compute compute(*model_, machinery_, {.tokens = static_cast<uint32_t>(ids.size()), .outputs = outputs, .position = position()},
+  Compute compute(*model_, machinery_,
+                  {.tokens = static_cast<uint32_t>(ids.size()), .outputs = outputs, .position = position()},
                   {.ids = ids, .logits = logits});
   model_->forward(compute);
   RIDGE_TRY(compute.status());
@@ -306,7 +317,8 @@ Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids, const st
   for (size_t done = 0; done < ids.size();) {
     if (interrupted != nullptr && interrupted->load()) break;
     size_t n = std::min<size_t>(plan_.batch, ids.size() - done);
-    RIDGE_TRY(pass(ids.subspan(done, n), 1));
+    // Only the last token's logits are wanted: earlier batches leave the head out.
+    RIDGE_TRY(pass(ids.subspan(done, n), done + n == ids.size() ? 1 : 0));
     done += n;
   }
   auto taken = std::chrono::steady_clock::now() - start;

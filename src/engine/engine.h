@@ -30,20 +30,20 @@
 namespace ridge {
 
 enum class Numerics : uint8_t { standard, exact };
-Result<Numerics> parse_numerics(std::string_view name);    // "default", "exact"
+Result<Numerics> parse_numerics(std::string_view name);  // "default", "exact"
 
 struct EngineOptions {
   std::string path;
-  std::optional<uint64_t> memory;      // a promise of the user's: peak charge ≤ this; none: what the machine offers
-  uint64_t context = 0;                // positions, 0: default_context
-  uint64_t default_context = 0;        // 0: min(the model's, 4096), less under a budget
-  int threads = 0;                     // 0: all usable CPUs
-  std::vector<int> cpus = {};          // bind worker i to cpus[i]
+  std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
+  uint64_t context = 0;            // positions, 0: default_context
+  uint64_t default_context = 0;    // 0: min(the model's, 4096), less under a budget
+  int threads = 0;                 // 0: all usable CPUs
+  std::vector<int> cpus = {};      // bind worker i to cpus[i]
   std::optional<Isa> isa;
   Numerics numerics = Numerics::standard;
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
-  uint32_t logits_rows = 1;            // most rows evaluate_all() asks for at once
+  uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
   bool need_tokenizer = true;
   Trace* trace = nullptr;
 };
@@ -61,7 +61,7 @@ class Engine {
   ~Engine();
 
   const Model& model() const { return *model_; }
-  const Tokenizer* tokenizer() const { return tokenizer_.get(); }   // nullptr if the file has none
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr if the file has none
   const Plan& plan() const { return plan_; }
   const KernelChoice& kernels() const { return kernels_; }
   const Rates& rates() const { return rates_; }
@@ -78,10 +78,12 @@ class Engine {
   std::span<const TokenId> history() const { return history_; }
 
   // Appends tokens to the timeline; the logits of the last one, valid until the next call. Bad input if they do not fit
-  // into the context or an id is outside the vocabulary. If `interrupted` becomes true the rest of the tokens is left out.
+  // into the context or an id is outside the vocabulary. If `interrupted` becomes true the rest of the tokens is left
+  // out.
   Result<std::span<float>> evaluate(std::span<const TokenId> ids, const std::atomic<bool>* interrupted = nullptr);
   // The same, and hands the logits of every token out, row by row.
-  Result<void> evaluate_all(std::span<const TokenId> ids, const std::function<Result<void>(std::span<const float>)>& row);
+  Result<void> evaluate_all(std::span<const TokenId> ids,
+                            const std::function<Result<void>(std::span<const float>)>& row);
   // Makes the timeline a prefix of itself: true if the cache still holds what that needs; otherwise it is emptied.
   bool rewind(uint64_t position);
 
@@ -112,18 +114,18 @@ class Engine {
   KernelChoice kernels_;
   std::unique_ptr<ThreadPool> pool_;
   Rates rates_;
-  bool float_cache_ = false;           // F32 keys and values
+  bool float_cache_ = false;  // F32 keys and values
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;
   Plan plan_;
   std::unique_ptr<StreamingSource> source_;
   KvCache cache_;
-  Slab workspace_;                     // activations, scratch and logits of a pass
+  Slab workspace_;  // activations, scratch and logits of a pass
   Machinery machinery_;
   Matrix<float> logits_;
   std::vector<TokenId> history_;
-  uint64_t written_ = 0;               // positions the cache was ever written to since it was empty
-  ProcessMemory process_;              // measured once, before anything large
+  uint64_t written_ = 0;   // positions the cache was ever written to since it was empty
+  ProcessMemory process_;  // measured once, before anything large
   EngineTimes times_;
 };
 

@@ -57,17 +57,22 @@ size_t reuse_prefix(Engine& engine, const std::vector<TokenId>& prompt) {
 
 std::string_view name_of(StopReason reason) {
   switch (reason) {
-    case StopReason::end_of_generation: return "end";
-    case StopReason::stop_text: return "stop";
-    case StopReason::token_limit: return "length";
-    case StopReason::context_full: return "context";
-    case StopReason::interrupted: return "interrupted";
+    case StopReason::end_of_generation:
+      return "end";
+    case StopReason::stop_text:
+      return "stop";
+    case StopReason::token_limit:
+      return "length";
+    case StopReason::context_full:
+      return "context";
+    case StopReason::interrupted:
+      return "interrupted";
   }
   return "?";
 }
 
-Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, const GenerateOptions& options, Sampler& sampler,
-                            const std::function<bool(std::string_view)>& on_text) {
+Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, const GenerateOptions& options,
+                            Sampler& sampler, const std::function<bool(std::string_view)>& on_text) {
   if (prompt.empty()) return bad_input("the prompt has no tokens: give some text");
   Generation g;
   g.prompt_tokens = prompt.size();

@@ -22,23 +22,23 @@ enum class StopReason : uint8_t { end_of_generation, stop_text, token_limit, con
 std::string_view name_of(StopReason reason);
 
 struct GenerateOptions {
-  int64_t max_tokens = -1;                       // −1: until the model ends or the context is full
-  std::vector<std::string> stops;                // generation ends before the first of these; they are not printed
-  bool ignore_end = false;                       // go on past end-of-generation tokens
+  int64_t max_tokens = -1;         // −1: until the model ends or the context is full
+  std::vector<std::string> stops;  // generation ends before the first of these; they are not printed
+  bool ignore_end = false;         // go on past end-of-generation tokens
   bool show_special = false;
   const std::atomic<bool>* interrupted = nullptr;
 };
 
 struct Generation {
   std::string text;
-  std::vector<TokenId> ids;                      // generated, without the end-of-generation token
+  std::vector<TokenId> ids;  // generated, without the end-of-generation token
   StopReason reason = StopReason::token_limit;
   uint64_t prompt_tokens = 0, reused_tokens = 0;
 };
 
 // Brings the engine's timeline to `prompt` (reusing what it shares with the present one) and generates after it.
 // Returning false from `on_text` stops as interrupted. Errors: those of Engine::evaluate.
-Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, const GenerateOptions& options, Sampler& sampler,
-                            const std::function<bool(std::string_view)>& on_text);
+Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, const GenerateOptions& options,
+                            Sampler& sampler, const std::function<bool(std::string_view)>& on_text);
 
 }  // namespace ridge

@@ -25,7 +25,7 @@ Result<std::vector<TokenId>> Prompt::conversation(const std::vector<ChatMessage>
     std::string text;
     for (const ChatMessage& m : messages) text += m.content;
     std::vector<TokenId> ids = t.encode(text, {.add_special = true, .parse_special = false});
-    if (t.eos() && ids.size() > 1 && ids.back() == *t.eos()) ids.pop_back();   // the text is to go on
+    if (t.eos() && ids.size() > 1 && ids.back() == *t.eos()) ids.pop_back();  // the text is to go on
     return ids;
   }
   ChatInput input{.messages = messages, .add_generation_prompt = true, .bos_token = "", .eos_token = ""};

@@ -18,9 +18,7 @@ namespace {
 // today. A file system that wants more answers EINVAL, and we read through the cache instead.
 constexpr size_t kDirectAlignment = 4096;
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
 Error cannot_open(const std::string& path, int error) {
   switch (error) {

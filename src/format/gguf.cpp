@@ -43,9 +43,7 @@ Result<Gguf> read_file(const std::string& path) {
 }
 
 // 0 and 1 both mean a file of its own: tools that merge parts leave 0 behind.
-Result<uint64_t> split_count(const Gguf& file) {
-  return RIDGE_TRY(file.metadata().uint("split.count")).value_or(1);
-}
+Result<uint64_t> split_count(const Gguf& file) { return RIDGE_TRY(file.metadata().uint("split.count")).value_or(1); }
 
 // The part must say of itself that it is number `index` (from 0) of `count`.
 Result<void> check_part(const Gguf& part, uint64_t index, uint64_t count) {

@@ -40,9 +40,7 @@ MetadataValue integer(uint64_t n) {
   return MetadataValue(std::in_place_type<int64_t>, static_cast<int64_t>(n));
 }
 
-MetadataValue signed_integer(int64_t n) {
-  return MetadataValue(std::in_place_type<int64_t>, n);
-}
+MetadataValue signed_integer(int64_t n) { return MetadataValue(std::in_place_type<int64_t>, n); }
 
 }  // namespace
 

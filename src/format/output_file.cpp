@@ -55,9 +55,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   return *this;
 }
 
-OutputFile::~OutputFile() {
-  discard();
-}
+OutputFile::~OutputFile() { discard(); }
 
 void OutputFile::discard() {
   if (!fd_) return;

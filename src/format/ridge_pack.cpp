@@ -247,9 +247,7 @@ Result<bool> is_ridge_pack(const std::string& path) {
   return std::memcmp(magic, kPackMagic, sizeof magic) == 0;
 }
 
-Result<RidgePack> open_ridge_pack(const std::string& path) {
-  return RidgePackReader(path).read();
-}
+Result<RidgePack> open_ridge_pack(const std::string& path) { return RidgePackReader(path).read(); }
 
 Result<void> verify_ridge_pack(const std::string& path) {
   RidgePack pack = RIDGE_TRY(open_ridge_pack(path));

@@ -98,9 +98,7 @@ Result<void> PackWriter::examine_sources() {
   return {};
 }
 
-std::string name_of(const GgufFile& file) {
-  return fs::path(file.path).filename().string();
-}
+std::string name_of(const GgufFile& file) { return fs::path(file.path).filename().string(); }
 
 void PackWriter::place_tensors() {
   tensors_.resize(source_.tensors().size());

@@ -136,17 +136,11 @@ class TableBuilder {
 
 }  // namespace
 
-const char* name_of(Op op) {
-  return kOpNames[static_cast<size_t>(op)];
-}
+const char* name_of(Op op) { return kOpNames[static_cast<size_t>(op)]; }
 
-const char* name_of(Isa isa) {
-  return row_of(isa).name;
-}
+const char* name_of(Isa isa) { return row_of(isa).name; }
 
-bool depends_on_type(Op op) {
-  return op == Op::matmul_q8 || op == Op::matmul_float || op == Op::pack;
-}
+bool depends_on_type(Op op) { return op == Op::matmul_q8 || op == Op::matmul_float || op == Op::pack; }
 
 std::string describe(Op op, Type type) {
   if (!depends_on_type(op)) return name_of(op);

@@ -12,9 +12,7 @@ namespace {
 // 1.5 · 2^23: adding it rounds a small float to the nearest integer, ties to even, in any ISA.
 constexpr float kRound = 12582912.0f;
 
-float power_of_two(int exponent) {
-  return std::bit_cast<float>((exponent + 127) << 23);
-}
+float power_of_two(int exponent) { return std::bit_cast<float>((exponent + 127) << 23); }
 
 // ---- double ---------------------------------------------------------------------------------------------------------
 
@@ -32,9 +30,7 @@ DoubleDouble two_sum(double a, double b) {
   return {sum, (a - (sum - b_part)) + (b - b_part)};
 }
 
-double power_of_two_double(int64_t exponent) {
-  return std::bit_cast<double>((exponent + 1023) << 52);
-}
+double power_of_two_double(int64_t exponent) { return std::bit_cast<double>((exponent + 1023) << 52); }
 
 // e^(x + low) by reduction to |r| ≤ ln 2 / 2 and the Taylor series to r^13 (the next term is below 5e-18).
 double exp_sum_of(double x, double low) {
@@ -151,9 +147,7 @@ float tanh_f32(float x) {
   return std::copysign(y, x);
 }
 
-float silu_f32(float x) {
-  return x / (1.0f + exp_f32(-x));
-}
+float silu_f32(float x) { return x / (1.0f + exp_f32(-x)); }
 
 float gelu_tanh_f32(float x) {
   // −2u = x · (c1 + c3 x²), c1 = −2 √(2/π), c3 = 0.044715 c1
@@ -161,9 +155,7 @@ float gelu_tanh_f32(float x) {
   return x / (1.0f + exp_f32(x * w));
 }
 
-double d_exp(double x) {
-  return exp_sum_of(x, 0);
-}
+double d_exp(double x) { return exp_sum_of(x, 0); }
 
 double d_log(double x) {
   const DoubleDouble l = log_of(x);

@@ -210,9 +210,7 @@ ReadPlan read_plan(const ReadPlanOptions& options) {
   return plan;
 }
 
-uint64_t point_count(const ReadPlan& plan) {
-  return plan.footprints.size() * plan.threads.size() * plan.pages.size();
-}
+uint64_t point_count(const ReadPlan& plan) { return plan.footprints.size() * plan.threads.size() * plan.pages.size(); }
 
 Result<std::vector<ReadPoint>> measure_reads(const ReadPlan& plan, Progress& bar) {
   std::vector<ReadPoint> points;

@@ -27,17 +27,11 @@ inline __attribute__((always_inline)) uint64_t sum_words(const uint64_t* words, 
   return sum_a + sum_b + sum_c + sum_d;
 }
 
-uint64_t sum_baseline(const uint64_t* words, size_t count) {
-  return sum_words(words, count);
-}
+uint64_t sum_baseline(const uint64_t* words, size_t count) { return sum_words(words, count); }
 
 #if defined(__x86_64__)
-RIDGE_TARGET_AVX2 uint64_t sum_avx2(const uint64_t* words, size_t count) {
-  return sum_words(words, count);
-}
-RIDGE_TARGET_AVX512 uint64_t sum_avx512(const uint64_t* words, size_t count) {
-  return sum_words(words, count);
-}
+RIDGE_TARGET_AVX2 uint64_t sum_avx2(const uint64_t* words, size_t count) { return sum_words(words, count); }
+RIDGE_TARGET_AVX512 uint64_t sum_avx512(const uint64_t* words, size_t count) { return sum_words(words, count); }
 #endif
 
 }  // namespace

@@ -159,9 +159,7 @@ CpuidLeaf cpuid(uint32_t leaf, uint32_t subleaf = 0) {
   return r;
 }
 
-bool bit(uint32_t word, int index) {
-  return ((word >> index) & 1u) != 0;
-}
+bool bit(uint32_t word, int index) { return ((word >> index) & 1u) != 0; }
 
 // Register state that the operating system saves and restores: what a CPU can do counts only if it is in here.
 uint64_t enabled_state() {

@@ -3,7 +3,7 @@
 
 namespace ridge {
 
-void tune_heap();      // once, before threads start
-void trim_heap();      // gives free memory back, after loading
+void tune_heap();  // once, before threads start
+void trim_heap();  // gives free memory back, after loading
 
 }  // namespace ridge

@@ -103,9 +103,7 @@ constexpr Names kNames[] = {
      {"total_inactive_file ", nullptr}},
     {{"memory.max", "memory.high"}, "memory.current", "memory.peak", {"inactive_file ", "slab_reclaimable "}},
 };
-const Names& names_of(Version version) {
-  return kNames[version == Version::v1 ? 0 : 1];
-}
+const Names& names_of(Version version) { return kNames[version == Version::v1 ? 0 : 1]; }
 
 // A memory hierarchy as this process sees it: where it is mounted, and which of its folders is ours.
 struct Hierarchy {

@@ -13,9 +13,9 @@
 namespace ridge {
 
 struct MemoryLimits {
-  uint64_t available = 0;       // bytes this process may still add, by the tightest of all limits
-  std::string reason;           // which limit that is, for people
-  uint64_t locked_limit = 0;    // RLIMIT_MEMLOCK, UINT64_MAX if unlimited
+  uint64_t available = 0;     // bytes this process may still add, by the tightest of all limits
+  std::string reason;         // which limit that is, for people
+  uint64_t locked_limit = 0;  // RLIMIT_MEMLOCK, UINT64_MAX if unlimited
 };
 
 // Over the cgroup of this process and its ancestors: limit (or high) − (usage − inactive_file − slab_reclaimable);
@@ -24,11 +24,12 @@ MemoryLimits memory_limits(const std::string& root = "");
 
 // What the kernel charges to this process now.
 struct ProcessMemory {
-  uint64_t resident = 0;        // VmRSS
-  uint64_t peak_resident = 0;   // VmHWM
-  uint64_t anonymous = 0;       // RssAnon
-  uint64_t page_tables = 0;     // VmPTE
-  uint64_t mapped_files = 0;    // whole size of every distinct file mapped (program and libraries), as if all of it were cached
+  uint64_t resident = 0;       // VmRSS
+  uint64_t peak_resident = 0;  // VmHWM
+  uint64_t anonymous = 0;      // RssAnon
+  uint64_t page_tables = 0;    // VmPTE
+  uint64_t mapped_files =
+      0;  // whole size of every distinct file mapped (program and libraries), as if all of it were cached
 };
 ProcessMemory process_memory(const std::string& root = "");
 

@@ -122,9 +122,7 @@ bool StorageFile::set_direct(bool direct) {
   return false;
 }
 
-void StorageFile::drop_cache() const {
-  (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
-}
+void StorageFile::drop_cache() const { (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
 
 Result<void> StorageFile::read(std::span<std::byte> buffer, uint64_t offset) const {
   while (!buffer.empty()) {

@@ -144,9 +144,7 @@ StoragePlan storage_plan(const StoragePlanOptions& options) {
   return plan;
 }
 
-uint64_t point_count(const StoragePlan& plan) {
-  return plan.direct.size() + plan.buffered.size();
-}
+uint64_t point_count(const StoragePlan& plan) { return plan.direct.size() + plan.buffered.size(); }
 
 Result<std::vector<StoragePoint>> measure_storage(StorageFile& file, const StoragePlan& plan, Progress& bar) {
   std::vector<StoragePoint> points;

@@ -13,9 +13,7 @@
 namespace ridge {
 namespace {
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
 Error cannot_open(const std::string& path, int error) {
   if (error == ENOENT || error == ENOTDIR) return bad_input(fmt::format("{}: no such file; check the path", path));

@@ -41,9 +41,7 @@ struct ReadWish {
 inline constexpr uint64_t kIoAlign = 4096;
 
 // Bytes that the aligned range around [offset, offset + bytes) covers, and where the wanted bytes start in it.
-constexpr uint64_t read_lead(uint64_t offset) {
-  return offset % kIoAlign;
-}
+constexpr uint64_t read_lead(uint64_t offset) { return offset % kIoAlign; }
 constexpr uint64_t read_span(uint64_t offset, uint64_t bytes) {
   uint64_t begin = offset / kIoAlign * kIoAlign;
   uint64_t end = (offset + bytes + kIoAlign - 1) / kIoAlign * kIoAlign;

@@ -23,9 +23,7 @@ namespace {
 // The kernel takes no registered buffer above 1 GiB.
 constexpr uint64_t kRegisteredMost = kGiB;
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
 class UringEngine final : public IoEngine {
  public:

@@ -111,8 +111,6 @@ void PinLoader::pack(const Chunk& chunk, const uint8_t* rows) {
 
 }  // namespace
 
-Result<void> load_pins(const PinLoaderOptions& options) {
-  return PinLoader(options).run();
-}
+Result<void> load_pins(const PinLoaderOptions& options) { return PinLoader(options).run(); }
 
 }  // namespace ridge

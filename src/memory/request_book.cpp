@@ -17,9 +17,7 @@ constexpr uint8_t kStalls = 3;
 // EINTR and EAGAIN mean "ask again"; a kernel that says so a thousand times in a row means something else.
 constexpr uint16_t kRepeats = 1000;
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
 

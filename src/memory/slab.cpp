@@ -17,9 +17,7 @@
 namespace ridge {
 namespace {
 
-uint64_t page_of(uint64_t bytes) {
-  return bytes >= kHugePage ? kHugePage : kSmallPage;
-}
+uint64_t page_of(uint64_t bytes) { return bytes >= kHugePage ? kHugePage : kSmallPage; }
 
 Error no_room(const char* what, uint64_t bytes) {
   return does_not_fit(

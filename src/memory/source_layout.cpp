@@ -14,12 +14,8 @@ namespace {
 constexpr uint64_t kGatherBytes = 512 * kKiB;
 constexpr uint32_t kGatherFewest = 4, kGatherMost = 16;
 
-uint64_t piece_offset(const StoredTensor& t, const Piece& p) {
-  return t.stored_offset(p.row_begin);
-}
-uint64_t piece_bytes(const StoredTensor& t, const Piece& p) {
-  return t.stored_bytes(p.row_begin, p.row_end);
-}
+uint64_t piece_offset(const StoredTensor& t, const Piece& p) { return t.stored_offset(p.row_begin); }
+uint64_t piece_bytes(const StoredTensor& t, const Piece& p) { return t.stored_bytes(p.row_begin, p.row_end); }
 
 // Appends a range that a direct read fills; returns where it begins.
 PiecePlace append_direct(uint64_t offset, uint64_t bytes, Layout layout, uint64_t& end) {

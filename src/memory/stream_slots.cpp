@@ -29,9 +29,7 @@ StreamSlots::Slot* StreamSlots::find(BlockId block) {
   return nullptr;
 }
 
-size_t StreamSlots::upcoming_count() const {
-  return wanted_.size() + order_.size();
-}
+size_t StreamSlots::upcoming_count() const { return wanted_.size() + order_.size(); }
 
 // The blocks in the order in which they will be needed: 0 is the next one.
 BlockId StreamSlots::upcoming(size_t ahead) const {

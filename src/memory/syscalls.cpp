@@ -34,9 +34,7 @@ int Syscalls::open(const char* path, int flags) {
   return fd >= 0 ? fd : -errno;
 }
 
-int Syscalls::close(int fd) {
-  return ::close(fd) == 0 ? 0 : -errno;
-}
+int Syscalls::close(int fd) { return ::close(fd) == 0 ? 0 : -errno; }
 
 int Syscalls::identify(int fd, FileIdentity& out) {
   struct stat info {};
@@ -95,24 +93,14 @@ int Syscalls::uring_register_files(io_uring* ring, const int* fds, unsigned coun
   return ::io_uring_register_files(ring, fds, count);
 }
 
-int Syscalls::uring_submit(io_uring* ring) {
-  return ::io_uring_submit(ring);
-}
+int Syscalls::uring_submit(io_uring* ring) { return ::io_uring_submit(ring); }
 
 #else
 
-int Syscalls::uring_setup(unsigned, io_uring*) {
-  return -ENOSYS;
-}
-int Syscalls::uring_register_buffers(io_uring*, const iovec*, unsigned) {
-  return -ENOSYS;
-}
-int Syscalls::uring_register_files(io_uring*, const int*, unsigned) {
-  return -ENOSYS;
-}
-int Syscalls::uring_submit(io_uring*) {
-  return -ENOSYS;
-}
+int Syscalls::uring_setup(unsigned, io_uring*) { return -ENOSYS; }
+int Syscalls::uring_register_buffers(io_uring*, const iovec*, unsigned) { return -ENOSYS; }
+int Syscalls::uring_register_files(io_uring*, const int*, unsigned) { return -ENOSYS; }
+int Syscalls::uring_submit(io_uring*) { return -ENOSYS; }
 
 #endif
 

@@ -66,7 +66,8 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
   c.architecture = architecture_;
   c.name = RIDGE_TRY(file_.metadata().string("general.name")).value_or("");
   c.layers = RIDGE_TRY(require("block_count"));
-  if (c.layers > kMostLayers) return wrong("block_count", fmt::format("is {}, expected at most {}", c.layers, kMostLayers));
+  if (c.layers > kMostLayers)
+    return wrong("block_count", fmt::format("is {}, expected at most {}", c.layers, kMostLayers));
   c.width = RIDGE_TRY(require("embedding_length"));
   c.context = RIDGE_TRY(require("context_length"));
   auto uniform = [&](std::string_view suffix) -> Result<uint32_t> {
@@ -75,7 +76,8 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
     for (uint64_t v : values) {
       if (v != values[0]) return wrong(suffix, "differs from layer to layer, which Ridge does not support");
     }
-    if (values[0] == 0 || values[0] >= kMostRows) return wrong(suffix, fmt::format("is {}, expected 1 to 2^31", values[0]));
+    if (values[0] == 0 || values[0] >= kMostRows)
+      return wrong(suffix, fmt::format("is {}, expected 1 to 2^31", values[0]));
     return static_cast<uint32_t>(values[0]);
   };
   c.ffn = RIDGE_TRY(uniform("feed_forward_length"));
@@ -90,8 +92,10 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
   uint32_t head_dim = c.width / c.heads;
   c.key_dim = RIDGE_TRY(integer("attention.key_length", head_dim));
   c.value_dim = RIDGE_TRY(integer("attention.value_length", head_dim));
-  if (c.key_dim == 0) return wrong("attention.key_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
-  if (c.value_dim == 0) return wrong("attention.value_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
+  if (c.key_dim == 0)
+    return wrong("attention.key_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
+  if (c.value_dim == 0)
+    return wrong("attention.value_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
   if (uint64_t{c.heads} * std::max(c.key_dim, c.value_dim) >= kMostRows) {
     return wrong("attention.head_count", "times the head size is beyond any model");
   }
@@ -101,7 +105,8 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
     return bad_input(fmt::format("{}: tensor 'token_embd.weight' is missing: the file holds no complete model",
                                  file_.metadata().where));
   }
-  if (embedding->rows() >= kMostRows) return bad_input(fmt::format("{}: tensor 'token_embd.weight' has too many rows", file_.metadata().where));
+  if (embedding->rows() >= kMostRows)
+    return bad_input(fmt::format("{}: tensor 'token_embd.weight' has too many rows", file_.metadata().where));
   c.vocabulary = static_cast<uint32_t>(embedding->rows());
   return c;
 }
@@ -148,13 +153,21 @@ Result<VectorRef> ModelBuilder::optional_vector(const std::string& name, uint32_
   const GgufTensor* t = file_.find(name);
   if (t == nullptr) return VectorRef{};
   if (t->elements() != size) {
-    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}]", file_.metadata().where, name, shape_text(*t), size));
+    return bad_input(
+        fmt::format("{}: tensor '{}' has shape {}, expected [{}]", file_.metadata().where, name, shape_text(*t), size));
   }
   if (t->rows() != 1) {
-    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected one row of {}", file_.metadata().where, name, shape_text(*t), size));
+    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected one row of {}", file_.metadata().where, name,
+                                 shape_text(*t), size));
   }
-  if (vector_floats_ + size > UINT32_MAX) return bad_input(fmt::format("{}: its vectors are beyond any model", file_.metadata().where));
-  StoredTensor stored{.name = name, .type = t->type, .rows = 1, .cols = size, .file = t->file, .offset = t->offset,
+  if (vector_floats_ + size > UINT32_MAX)
+    return bad_input(fmt::format("{}: its vectors are beyond any model", file_.metadata().where));
+  StoredTensor stored{.name = name,
+                      .type = t->type,
+                      .rows = 1,
+                      .cols = size,
+                      .file = t->file,
+                      .offset = t->offset,
                       .layout = Layout::rows};
   used_[static_cast<size_t>(t - file_.tensors().data())] = 1;
   tensors_.push_back(std::move(stored));
@@ -167,8 +180,8 @@ Result<VectorRef> ModelBuilder::optional_vector(const std::string& name, uint32_
 Result<VectorRef> ModelBuilder::vector(const std::string& name, uint32_t size) {
   VectorRef ref = RIDGE_TRY(optional_vector(name, size));
   if (!ref) {
-    return bad_input(fmt::format("{}: tensor '{}' is missing: the architecture '{}' needs it", file_.metadata().where, name,
-                                 architecture_));
+    return bad_input(fmt::format("{}: tensor '{}' is missing: the architecture '{}' needs it", file_.metadata().where,
+                                 name, architecture_));
   }
   return ref;
 }
@@ -186,7 +199,9 @@ Result<void> ModelBuilder::ends(Model& model, VectorRef& output_norm) {
 
 Result<std::unique_ptr<Model>> ModelBuilder::finish(std::unique_ptr<Model> model, ModelConfig config) {
   for (size_t i = 0; i < used_.size(); ++i) {
-    if (!used_[i]) note(fmt::format("{}: tensor {} is not used by '{}'", file_.metadata().where, quoted(file_.tensors()[i].name), architecture_));
+    if (!used_[i])
+      note(fmt::format("{}: tensor {} is not used by '{}'", file_.metadata().where, quoted(file_.tensors()[i].name),
+                       architecture_));
   }
   model->config_ = std::move(config);
   model->tensors_ = std::move(tensors_);

@@ -23,7 +23,7 @@ class ModelBuilder {
 
   // Keys are written without the architecture's prefix: "attention.head_count".
   std::string key(std::string_view suffix) const;
-  Result<uint32_t> require(std::string_view suffix) const;                     // ≥ 1, ≤ 2^31
+  Result<uint32_t> require(std::string_view suffix) const;  // ≥ 1, ≤ 2^31
   Result<uint32_t> integer(std::string_view suffix, uint32_t fallback) const;
   Result<float> number(std::string_view suffix, float fallback) const;
   Result<std::string> text(std::string_view suffix, std::string fallback) const;
@@ -55,7 +55,7 @@ class ModelBuilder {
   std::vector<StoredTensor> tensors_;
   std::vector<Model::PendingVector> vectors_;
   uint64_t vector_floats_ = 0;
-  std::vector<uint8_t> used_;       // by tensor of the file
+  std::vector<uint8_t> used_;  // by tensor of the file
 };
 
 }  // namespace ridge

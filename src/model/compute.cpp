@@ -8,7 +8,8 @@
 namespace ridge {
 namespace {
 
-// Below this many floats a region costs more than it saves: two barriers are about 2 µs, and one core moves this much in that.
+// Below this many floats a region costs more than it saves: two barriers are about 2 µs, and one core moves this much
+// in that.
 constexpr size_t kWorthSharing = 8192;
 
 }  // namespace
@@ -27,7 +28,8 @@ uint64_t panel_scratch_bytes(const Program& program) {
 size_t attention_floats(const Model& model) {
   size_t most = 0;
   for (const KvLayer& layer : model.kv_layers()) {
-    most = std::max(most, attention_scratch_floats(model.config().heads / std::max(1u, layer.kv_heads), layer.value_dim));
+    most =
+        std::max(most, attention_scratch_floats(model.config().heads / std::max(1u, layer.kv_heads), layer.value_dim));
   }
   return round_up(most, 1024);
 }
@@ -172,7 +174,8 @@ void Compute::scale(Rows x, float factor) {
 Q8Rows Compute::quantize(Rows x) {
   Q8Rows x8 = temp_q8(x.rows, x.cols);
   each_token(x.rows, [&](size_t t) {
-    m_.kernels->quantize(x.row(t), x.cols, x8.q + t * x8.q_stride, x8.d + t * x8.d_stride, x8.sums + 2 * t * x8.d_stride);
+    m_.kernels->quantize(x.row(t), x.cols, x8.q + t * x8.q_stride, x8.d + t * x8.d_stride,
+                         x8.sums + 2 * t * x8.d_stride);
   });
   return x8;
 }
@@ -188,6 +191,11 @@ void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
 }
 
 void Compute::logits(Rows x, const Weight& head, float softcap) {
+  if (shape().outputs == 0) {  // prompt tokens whose logits nobody reads: the head is not visited
+    ++step_;
+    lease_.release();
+    return;
+  }
   Rows last = x.slice_rows(x.rows - shape().outputs, shape().outputs);
   LinearPart part{.weight = head, .out = io_.logits};
   product(last, {&part, 1});
@@ -223,11 +231,16 @@ Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> 
   for (uint32_t i = 0; i < slice.piece_count; ++i) {
     const Piece& piece = program.blocks[slice.block].pieces[slice.first_piece + i];
     const PieceView& view = lease_.pieces()[slice.first_piece + i];
-    auto part = std::find_if(parts.begin(), parts.end(), [&](const LinearPart& p) { return p.weight.id == piece.tensor; });
+    auto part =
+        std::find_if(parts.begin(), parts.end(), [&](const LinearPart& p) { return p.weight.id == piece.tensor; });
     RIDGE_CHECK(part != parts.end(), "the program's step belongs to this linear step");
-    works[i] = {.type = part->weight.type, .layout = view.layout, .weights = view.data,
-                .rows = piece.row_end - piece.row_begin, .cols = part->weight.cols,
-                .out = part->out.data + piece.row_begin, .out_stride = part->out.stride};
+    works[i] = {.type = part->weight.type,
+                .layout = view.layout,
+                .weights = view.data,
+                .rows = piece.row_end - piece.row_begin,
+                .cols = part->weight.cols,
+                .out = part->out.data + piece.row_begin,
+                .out_stride = part->out.stride};
   }
   run_works({works, slice.piece_count}, x, x8);
   if (m_.trace) m_.trace->add({Lane::compute, slice.block, begin, TraceClock::now(), 0});
@@ -246,7 +259,9 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
     for (const Work& work : works) {
       uint64_t bytes = panel_bytes(work.type, work.cols), panels = (work.rows + kPanelRows - 1) / kPanelRows;
       // A panel belongs to the worker in whose range it begins.
-      auto first_at = [&](uint64_t at) { return at <= start ? 0 : std::min<uint64_t>(panels, (at - start + bytes - 1) / bytes); };
+      auto first_at = [&](uint64_t at) {
+        return at <= start ? 0 : std::min<uint64_t>(panels, (at - start + bytes - 1) / bytes);
+      };
       uint64_t first = first_at(from), last = first_at(to);
       if (first < last) run_panels(work, first, last, x, x8, m_.panels.data() + w * scratch);
       start += panels * bytes;
@@ -254,7 +269,8 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
   });
 }
 
-void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8, uint8_t* scratch) {
+void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8,
+                         uint8_t* scratch) {
   size_t type = static_cast<size_t>(work.type);
   MatmulFn multiply = uses_int8(work.type, m_.exact) ? m_.kernels->matmul_q8[type] : m_.kernels->matmul_float[type];
   MatmulArgs args{};
@@ -274,8 +290,12 @@ void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel
   size_t stride = row_bytes(work.type, work.cols);
   for (size_t p = first_panel; p < last_panel; ++p) {
     size_t rows = std::min<size_t>(kPanelRows, work.rows - p * kPanelRows);
-    m_.kernels->pack[type]({.type = work.type, .rows = work.weights + p * kPanelRows * stride, .row_stride = stride,
-                            .row_count = rows, .cols = work.cols, .panel = scratch});
+    m_.kernels->pack[type]({.type = work.type,
+                            .rows = work.weights + p * kPanelRows * stride,
+                            .row_stride = stride,
+                            .row_count = rows,
+                            .cols = work.cols,
+                            .panel = scratch});
     args.panels = scratch;
     args.rows = rows;
     args.out = work.out + p * kPanelRows;

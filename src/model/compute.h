@@ -25,10 +25,10 @@ struct Machinery {
   ThreadPool* pool = nullptr;
   WeightSource* source = nullptr;
   KvCache* cache = nullptr;
-  std::span<float> workspace;                 // ≥ Model::workspace_floats
-  std::span<uint8_t> panels;                  // pool->size() × panel_scratch_bytes(program), 64-byte aligned
-  std::span<float> attention;                 // pool->size() × attention_floats(model)
-  bool exact = false;                         // float activations
+  std::span<float> workspace;  // ≥ Model::workspace_floats
+  std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
+  std::span<float> attention;  // pool->size() × attention_floats(model)
+  bool exact = false;          // float activations
   Trace* trace = nullptr;
 };
 
@@ -37,8 +37,8 @@ uint64_t panel_scratch_bytes(const Program& program);
 size_t attention_floats(const Model& model);
 
 struct PassIo {
-  std::span<const int32_t> ids;               // [tokens]
-  Matrix<float> logits;                       // [outputs, vocabulary]
+  std::span<const int32_t> ids;  // [tokens]
+  Matrix<float> logits;          // [outputs, vocabulary]
 };
 
 class Compute : public Ops {
@@ -85,7 +85,7 @@ class Compute : public Ops {
   PassIo io_;
   size_t step_ = 0;
   Lease lease_;
-  std::vector<Rows> rope_;                    // [tokens, rot] per table
+  std::vector<Rows> rope_;  // [tokens, rot] per table
   std::optional<Error> error_;
 };
 

@@ -20,7 +20,7 @@ struct Layer {
 // What the two generations set differently.
 struct Variant {
   float final_softcap = 0;
-  std::vector<AttentionSpec> specs;      // by layer
+  std::vector<AttentionSpec> specs;  // by layer
   AttentionNeeds needs;
 };
 
@@ -112,7 +112,8 @@ Result<std::unique_ptr<Model>> make_gemma3(ModelBuilder& b) {
   spec.softcap = RIDGE_TRY(b.number("attn_logit_softcapping", 0.0f));
   uint32_t window = RIDGE_TRY(b.integer("attention.sliding_window", 0));
   uint32_t pattern = RIDGE_TRY(b.integer("attention.sliding_window_pattern", kDefaultPattern));
-  if (pattern == 0) return bad_input(fmt::format("{}: key '{}' is 0", b.metadata().where, b.key("attention.sliding_window_pattern")));
+  if (pattern == 0)
+    return bad_input(fmt::format("{}: key '{}' is 0", b.metadata().where, b.key("attention.sliding_window_pattern")));
   Variant variant;
   variant.needs.head_norms = true;
   variant.final_softcap = RIDGE_TRY(b.number("final_logit_softcapping", 0.0f));

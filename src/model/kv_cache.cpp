@@ -7,7 +7,7 @@
 namespace ridge {
 namespace {
 
-constexpr uint64_t kPositions = 16;    // of one key panel
+constexpr uint64_t kPositions = 16;  // of one key panel
 constexpr uint64_t kCacheLine = 64;
 
 uint64_t element_bytes(KvType type) { return type == KvType::f16 ? 2 : 4; }

@@ -16,8 +16,8 @@
 namespace ridge {
 
 struct KvOptions {
-  uint64_t context = 0;        // positions
-  uint32_t batch = 1;          // most tokens of one pass
+  uint64_t context = 0;  // positions
+  uint32_t batch = 1;    // most tokens of one pass
   KvType type = KvType::f16;
 };
 
@@ -37,8 +37,8 @@ class KvCache {
 
  private:
   struct LayerLayout {
-    uint64_t capacity = 0, offset = 0;          // bytes into the slab
-    uint64_t key_bytes = 0, value_bytes = 0;    // of one head
+    uint64_t capacity = 0, offset = 0;        // bytes into the slab
+    uint64_t key_bytes = 0, value_bytes = 0;  // of one head
     uint32_t heads = 0;
   };
   static std::vector<LayerLayout> layout(const std::vector<KvLayer>& layers, const KvOptions& options, uint64_t& total);

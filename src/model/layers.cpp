@@ -21,7 +21,8 @@ AttentionSpec attention_spec(const ModelConfig& c, RopePairs pairs) {
 Rows self_attention(Ops& ops, Rows x, const AttentionWeights& w, const AttentionSpec& spec, uint32_t layer) {
   Rows out = ops.temp(w.output.rows);
   Frame frame(ops);
-  size_t q_width = spec.heads * spec.key_dim, k_width = spec.kv_heads * spec.key_dim, v_width = spec.kv_heads * spec.value_dim;
+  size_t q_width = spec.heads * spec.key_dim, k_width = spec.kv_heads * spec.key_dim,
+         v_width = spec.kv_heads * spec.value_dim;
   Rows q, k, v;
   if (w.qkv) {
     Rows all = ops.temp(q_width + k_width + v_width);
@@ -75,7 +76,8 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate) {
   return out;
 }
 
-Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer, const AttentionNeeds& needs) {
+Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer,
+                                        const AttentionNeeds& needs) {
   auto name = [&](std::string_view suffix) { return layer_name(layer, suffix); };
   uint32_t q = c.heads * c.key_dim, k = c.kv_heads * c.key_dim, v = c.kv_heads * c.value_dim;
   AttentionWeights w;

@@ -15,7 +15,7 @@ namespace ridge {
 struct AttentionWeights {
   Weight q, k, v, qkv, output;
   VectorRef q_bias, k_bias, v_bias, qkv_bias, output_bias;
-  VectorRef q_norm, k_norm;      // per head, [head_dim]
+  VectorRef q_norm, k_norm;  // per head, [head_dim]
 };
 
 struct AttentionSpec {
@@ -40,16 +40,17 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate);
 
 // What an architecture cannot do without; the rest is read where the file has it.
 struct AttentionNeeds {
-  bool biases = false;        // of q, k and v
-  bool head_norms = false;    // of q and k
+  bool biases = false;      // of q, k and v
+  bool head_norms = false;  // of q and k
 };
 
 // Reads "blk.<layer>.attn_*" with separate projections.
-Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer, const AttentionNeeds& needs);
+Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer,
+                                        const AttentionNeeds& needs);
 // Reads "blk.<layer>.ffn_{gate,up,down}".
 Result<FfnWeights> load_gated_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
 
-std::string layer_name(uint32_t layer, std::string_view suffix);   // "blk.3.attn_q.weight"
+std::string layer_name(uint32_t layer, std::string_view suffix);  // "blk.3.attn_q.weight"
 
 // The specification that plain decoders start from: scale 1/√key_dim, no window.
 AttentionSpec attention_spec(const ModelConfig& c, RopePairs pairs);

@@ -34,7 +34,8 @@ class PlainDecoder : public Model {
     spec_ = attention_spec(c, pairs);
     RopeTable rope = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
     rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
-    rope.factors = RIDGE_TRY(b.optional_vector("rope_freqs.weight", static_cast<uint32_t>(rope.config.rot / 2)));   // Llama 3's scaling, per pair
+    rope.factors = RIDGE_TRY(b.optional_vector(
+        "rope_freqs.weight", static_cast<uint32_t>(rope.config.rot / 2)));  // Llama 3's scaling, per pair
     rope_tables_.push_back(rope);
     for (uint32_t il = 0; il < c.layers; ++il) {
       Layer layer;

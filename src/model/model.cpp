@@ -26,8 +26,9 @@ Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& o
     ModelBuilder builder(std::move(file), options);
     return a.make(builder);
   }
-  return bad_input(fmt::format("{}: the architecture {} is not one that Ridge runs ({}); README.md names what else to use",
-                               where, quoted(name), architecture_names()));
+  return bad_input(
+      fmt::format("{}: the architecture {} is not one that Ridge runs ({}); README.md names what else to use", where,
+                  quoted(name), architecture_names()));
 }
 
 Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {

@@ -30,30 +30,30 @@ struct ModelConfig {
   std::string architecture, name;
   uint32_t layers = 0, width = 0, ffn = 0, vocabulary = 0;
   uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
-  uint32_t context = 0;             // trained
+  uint32_t context = 0;  // trained
   float norm_eps = 1e-5f;
 };
 
 // What one layer keeps per position.
 struct KvLayer {
   uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
-  uint32_t window = 0;              // 0: the whole context
+  uint32_t window = 0;  // 0: the whole context
 };
 
 // Angles of one kind of rotary embedding; the factors are a resident vector.
 struct RopeTable {
   RopeConfig config;
-  VectorRef factors;                // divide the angle of each pair, may be empty
+  VectorRef factors;  // divide the angle of each pair, may be empty
 };
 
 struct ProgramOptions {
-  uint64_t slot_bytes = 0;          // no block is larger; 0: parts are never cut
-  bool exact = false;               // count float operations instead of int8 ones
+  uint64_t slot_bytes = 0;  // no block is larger; 0: parts are never cut
+  bool exact = false;       // count float operations instead of int8 ones
 };
 
 // Options of the user that change what the forward pass is.
 struct ModelOptions {
-  uint64_t context = 0;             // the context that will be used, 0: the model's own (long-context rope variants)
+  uint64_t context = 0;  // the context that will be used, 0: the model's own (long-context rope variants)
 };
 
 class Model {
@@ -80,7 +80,7 @@ class Model {
   Program program(const PassShape& shape, const ProgramOptions& options) const;
   // Floats of workspace that a pass of this shape takes at most.
   size_t workspace_floats(const PassShape& shape, bool exact) const;
-  Program program_base() const;     // files and tensors alone
+  Program program_base() const;  // files and tensors alone
   // What a source's gather() will be asked for: the embedding and the vectors.
   std::vector<TensorId> gathered() const;
 
@@ -111,7 +111,7 @@ class Model {
 
 // One row per architecture.
 struct Architecture {
-  std::string_view name;                     // general.architecture
+  std::string_view name;  // general.architecture
   Result<std::unique_ptr<Model>> (*make)(class ModelBuilder& builder);
 };
 std::span<const Architecture> architectures();

@@ -14,7 +14,7 @@ Result<ModelFile> open_model_file(const std::string& path, Verify verify) {
   ModelFile file;
   auto pack = is_ridge_pack(path);
   if (!pack.ok() || !pack.value()) {
-    file.header = RIDGE_TRY(Gguf::open(path));   // says what is wrong with a file that cannot be read
+    file.header = RIDGE_TRY(Gguf::open(path));  // says what is wrong with a file that cannot be read
     return file;
   }
   RidgePack opened = RIDGE_TRY(open_ridge_pack(path));

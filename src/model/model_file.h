@@ -17,8 +17,8 @@ namespace ridge {
 enum class Verify : uint8_t { headers, data };
 
 struct ModelFile {
-  Gguf header;                        // metadata and tensors, and where these lie
-  std::vector<std::string> panels;    // names of the tensors that lie as panels, sorted; empty for a .gguf file
+  Gguf header;                      // metadata and tensors, and where these lie
+  std::vector<std::string> panels;  // names of the tensors that lie as panels, sorted; empty for a .gguf file
 
   Layout layout(const std::string& tensor) const;
 };

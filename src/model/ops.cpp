@@ -5,7 +5,7 @@
 namespace ridge {
 namespace {
 
-constexpr size_t kRowAlign = 16;   // floats: a row starts on a cache line
+constexpr size_t kRowAlign = 16;  // floats: a row starts on a cache line
 
 }  // namespace
 

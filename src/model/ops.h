@@ -38,35 +38,35 @@ struct Weight {
 
 // A vector of the model (norm, bias, rope factors): always resident as floats.
 struct VectorRef {
-  uint32_t offset = 0, size = 0;   // in floats, into Model::vector()
+  uint32_t offset = 0, size = 0;  // in floats, into Model::vector()
   explicit operator bool() const { return size != 0; }
 };
 
 struct PassShape {
   uint32_t tokens = 1;
-  uint32_t outputs = 1;      // the last `outputs` tokens get logits
-  uint64_t position = 0;     // of the first token
+  uint32_t outputs = 1;   // the last `outputs` tokens get logits; 0: the head is left out
+  uint64_t position = 0;  // of the first token
 };
 
 // One output of a linear step: out = x · weightᵀ (+ bias).
 struct LinearPart {
   Weight weight;
   VectorRef bias = {};
-  Rows out;                  // [tokens, weight.rows]
+  Rows out;  // [tokens, weight.rows]
 };
 
 enum class RopePairs : uint8_t { neighbours /* (2i, 2i+1) */, halves /* (i, i + rot/2) */ };
 
 struct RopeCall {
   uint32_t heads = 0, head_dim = 0;
-  uint32_t table = 0;        // index of the model's rope tables (model.h)
+  uint32_t table = 0;  // index of the model's rope tables (model.h)
   RopePairs pairs = RopePairs::neighbours;
 };
 
 struct AttentionCall {
-  uint32_t layer = 0;        // of the KV cache
+  uint32_t layer = 0;  // of the KV cache
   uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
-  uint32_t window = 0;       // positions a token sees, itself included; 0: all
+  uint32_t window = 0;  // positions a token sees, itself included; 0: all
   float scale = 1, softcap = 0;
 };
 
@@ -89,13 +89,14 @@ class Ops {
   Rows temp(size_t width) { return temp(tokens(), width); }
   Rows temp(size_t rows, size_t width);
 
-  virtual Rows embed(const Weight& table) = 0;                                    // rows of the pass's token ids
-  virtual Rows rms_norm(Rows x, VectorRef w, float eps) = 0;                      // new rows
+  virtual Rows embed(const Weight& table) = 0;                                      // rows of the pass's token ids
+  virtual Rows rms_norm(Rows x, VectorRef w, float eps) = 0;                        // new rows
   virtual void rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) = 0;  // each head by itself, in place
   virtual void linear(Rows x, std::initializer_list<LinearPart> parts) = 0;
-  virtual void rope(Rows x, const RopeCall& call) = 0;                            // in place
-  virtual void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) = 0;   // stores k and v, then attends
-  virtual void glu(Gate gate, Rows g, Rows up) = 0;                               // g = act(g) · up
+  virtual void rope(Rows x, const RopeCall& call) = 0;  // in place
+  virtual void attention(const AttentionCall& call, Rows q, Rows k, Rows v,
+                         Rows out) = 0;              // stores k and v, then attends
+  virtual void glu(Gate gate, Rows g, Rows up) = 0;  // g = act(g) · up
   virtual void add(Rows into, Rows x) = 0;
   virtual void scale(Rows x, float factor) = 0;
   // The last rows of x through the head, capped if softcap > 0: the logits of the pass.

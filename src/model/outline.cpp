@@ -10,7 +10,8 @@
 namespace ridge {
 namespace {
 
-// Operations of one element of the elementwise functions, as the polynomials in kernels/ count (a fused multiply-add is 2).
+// Operations of one element of the elementwise functions, as the polynomials in kernels/ count (a fused multiply-add is
+// 2).
 constexpr uint64_t kGateFlops = 30, kExpFlops = 20;
 
 }  // namespace
@@ -48,8 +49,8 @@ Cost Outline::slice_cost(const std::vector<Piece>& pieces, const Step& step) con
   return cost;
 }
 
-// Cuts a step into slices of at most slot_bytes; every slice holds the same part of each of its tensors, so that the rows
-// of q, k and v (or gate and up) arrive together.
+// Cuts a step into slices of at most slot_bytes; every slice holds the same part of each of its tensors, so that the
+// rows of q, k and v (or gate and up) arrive together.
 void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const {
   uint64_t total = stored(step.pieces);
   if (options_.slot_bytes == 0 || total <= options_.slot_bytes) {
@@ -58,11 +59,13 @@ void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices
   }
   // One panel row of each tensor is the least a slice can hold, so `count` may not exceed the panels of the largest.
   uint64_t most_panels = 1;
-  for (const Piece& p : step.pieces) most_panels = std::max<uint64_t>(most_panels, (p.row_end + kPanelRows - 1) / kPanelRows);
+  for (const Piece& p : step.pieces)
+    most_panels = std::max<uint64_t>(most_panels, (p.row_end + kPanelRows - 1) / kPanelRows);
   // Whole panels do not divide evenly: more slices until the largest fits.
   for (uint64_t count = std::min((total + options_.slot_bytes - 1) / options_.slot_bytes, most_panels);; ++count) {
     auto cut = cut_into(step, count);
-    bool fits = std::all_of(cut.begin(), cut.end(), [&](const auto& slice) { return stored(slice) <= options_.slot_bytes; });
+    bool fits =
+        std::all_of(cut.begin(), cut.end(), [&](const auto& slice) { return stored(slice) <= options_.slot_bytes; });
     if (!fits && count < most_panels) continue;
     slices.insert(slices.end(), cut.begin(), cut.end());
     return;
@@ -96,7 +99,8 @@ void Outline::close_part() {
       uint64_t bytes = stored(pieces);
       Cost cost = slice_cost(pieces, step);
       if (recorded.empty()) cost.activation_bytes += step.in_floats * sizeof(float);
-      bool fits = open && (options_.slot_bytes == 0 || program_.blocks.back().storage_bytes + bytes <= options_.slot_bytes);
+      bool fits =
+          open && (options_.slot_bytes == 0 || program_.blocks.back().storage_bytes + bytes <= options_.slot_bytes);
       if (!fits) {
         program_.blocks.push_back({.name = fmt::format("{}/{}", part_name_, number++), .pieces = {}});
         program_.visits.push_back({static_cast<BlockId>(program_.blocks.size() - 1), {}});
@@ -161,7 +165,9 @@ Rows Outline::rms_norm(Rows x, VectorRef, float) {
   return temp(x.rows, x.cols);
 }
 
-void Outline::rms_norm_heads(Rows x, VectorRef, float, uint32_t) { elementwise(2 * x.rows * x.cols, 4 * x.rows * x.cols); }
+void Outline::rms_norm_heads(Rows x, VectorRef, float, uint32_t) {
+  elementwise(2 * x.rows * x.cols, 4 * x.rows * x.cols);
+}
 
 void Outline::rope(Rows x, const RopeCall& call) {
   uint64_t rotated = uint64_t{x.rows} * call.heads * model_.rope_tables()[call.table].config.rot;
@@ -171,7 +177,7 @@ void Outline::rope(Rows x, const RopeCall& call) {
 void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out) {
   constexpr uint64_t kHalf = 2;
   uint64_t element = options_.exact ? sizeof(float) : kHalf;
-  uint64_t seen = 0;   // positions seen, summed over tokens
+  uint64_t seen = 0;  // positions seen, summed over tokens
   for (uint64_t t = 0; t < shape().tokens; ++t) {
     uint64_t positions = shape().position + t + 1;
     seen += call.window ? std::min<uint64_t>(positions, call.window) : positions;

@@ -34,8 +34,8 @@ class Outline : public Ops {
   float* workspace(size_t offset, size_t floats) override;
 
  private:
-  struct Step {                       // one linear step of the part
-    std::vector<Piece> pieces;        // whole tensors
+  struct Step {                 // one linear step of the part
+    std::vector<Piece> pieces;  // whole tensors
     uint64_t tokens = 0;
     uint64_t in_floats = 0;
   };

@@ -39,7 +39,8 @@ class Phi3 : public Model {
     for (uint32_t il = 0; il < c.layers; ++il) {
       auto name = [&](std::string_view suffix) { return layer_name(il, suffix); };
       uint64_t qkv_rows = uint64_t{c.heads} * c.key_dim + uint64_t{c.kv_heads} * (c.key_dim + c.value_dim);
-      if (qkv_rows > UINT32_MAX) return bad_input(fmt::format("{}: its heads are beyond any model", b.metadata().where));
+      if (qkv_rows > UINT32_MAX)
+        return bad_input(fmt::format("{}: its heads are beyond any model", b.metadata().where));
       uint32_t qkv = static_cast<uint32_t>(qkv_rows);
       Layer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(name("attn_norm.weight"), c.width));
@@ -62,8 +63,8 @@ class Phi3 : public Model {
   }
 
  private:
-  // Factors are per layer in the file, and all layers have the same ones: llama.cpp's converter writes them once, without
-  // a layer in the name.
+  // Factors are per layer in the file, and all layers have the same ones: llama.cpp's converter writes them once,
+  // without a layer in the name.
   Result<RopeTable> rope(ModelBuilder& b, const ModelConfig& c) {
     RopeTable table = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
     uint32_t original = RIDGE_TRY(b.integer("rope.scaling.original_context_length", c.context));

@@ -23,7 +23,8 @@ std::vector<uint64_t> slot_candidates(const Program& whole) {
   return out;
 }
 
-// Room that the streamed blocks need in a slot: the aligned range around each piece, and slack for wide loads at its end.
+// Room that the streamed blocks need in a slot: the aligned range around each piece, and slack for wide loads at its
+// end.
 uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned) {
   constexpr uint64_t kSlack = 64;
   uint64_t most = 0;
@@ -39,7 +40,8 @@ uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned) {
   return round_up(most, kIoAlign);
 }
 
-Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input, bool keep) {
+Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input,
+                     bool keep) {
   SourceMemory m = StreamingSource::memory(program, placement, input.gathered, keep);
   fixed.add("pinned weights", m.pins);
   fixed.add(fmt::format("{} stream slots", placement.slots), m.slots);
@@ -81,7 +83,8 @@ std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t
 double predicted(const Plan& plan, const Program& program, const Rates& rates) {
   uint64_t streamed_blocks = 0;
   for (const Visit& v : program.visits) streamed_blocks += plan.placement.pinned[v.block] ? 0 : 1;
-  double pass = bound_of(program, plan.placement, rates).seconds() + static_cast<double>(streamed_blocks) * rates.block_overhead_s;
+  double pass = bound_of(program, plan.placement, rates).seconds() +
+                static_cast<double>(streamed_blocks) * rates.block_overhead_s;
   return pass * (1.0 + 1.0 / plan.batch);
 }
 
@@ -89,16 +92,20 @@ void explain(Plan& plan, const PlanInput& input) {
   uint64_t streamed = plan.placement.streamed_bytes(plan.program);
   size_t pinned = static_cast<size_t>(std::count(plan.placement.pinned.begin(), plan.placement.pinned.end(), 1));
   if (streamed == 0) {
-    plan.reasons.push_back(fmt::format("resident: all {} of weights fit beside the rest", format_bytes(plan.program.memory_bytes())));
+    plan.reasons.push_back(
+        fmt::format("resident: all {} of weights fit beside the rest", format_bytes(plan.program.memory_bytes())));
   } else {
-    plan.reasons.push_back(fmt::format("{} of {} blocks are pinned ({}), spread evenly over the pass so that reads hide behind computing",
-                                       pinned, plan.program.blocks.size(), format_bytes(plan.placement.pinned_bytes(plan.program))));
-    plan.reasons.push_back(fmt::format("{} stream per pass through two slots of {}: a third slot would buy nothing in a fixed order",
-                                       format_bytes(streamed), format_bytes(plan.placement.slot_bytes)));
+    plan.reasons.push_back(
+        fmt::format("{} of {} blocks are pinned ({}), spread evenly over the pass so that reads hide behind computing",
+                    pinned, plan.program.blocks.size(), format_bytes(plan.placement.pinned_bytes(plan.program))));
+    plan.reasons.push_back(
+        fmt::format("{} stream per pass through two slots of {}: a third slot would buy nothing in a fixed order",
+                    format_bytes(streamed), format_bytes(plan.placement.slot_bytes)));
   }
   plan.reasons.push_back(fmt::format("prompts are read {} tokens per pass", plan.batch));
-  plan.reasons.push_back(fmt::format("bound of a decode pass: {:.1f} ms ({})", plan.bound.seconds() * 1e3,
-                                     input.rates.measured() ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
+  plan.reasons.push_back(
+      fmt::format("bound of a decode pass: {:.1f} ms ({})", plan.bound.seconds() * 1e3,
+                  input.rates.measured() ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
 }
 
 }  // namespace
@@ -108,7 +115,7 @@ double Bound::seconds() const { return std::max({storage_s, memory_s, rearrange_
 Bound bound_of(const Program& program, const Placement& placement, const Rates& rates) {
   double w = static_cast<double>(program.memory_bytes());
   double streamed = static_cast<double>(placement.streamed_bytes(program));
-  double rows = 0;   // streamed bytes that have to be rearranged; a pack has none
+  double rows = 0;  // streamed bytes that have to be rearranged; a pack has none
   for (const Visit& v : program.visits) {
     if (placement.pinned[v.block]) continue;
     for (const Piece& p : program.blocks[v.block].pieces) {
@@ -116,8 +123,8 @@ Bound bound_of(const Program& program, const Placement& placement, const Rates& 
       if (t.layout == Layout::rows) rows += static_cast<double>(t.stored_bytes(p.row_begin, p.row_end));
     }
   }
-  // Streamed rows are written to memory by the device once and read once; the rearranged panel stays in the core's cache,
-  // so a = 1 for GGUF files too. Computing cannot be faster than reading the weights, so F is at least w / M.
+  // Streamed rows are written to memory by the device once and read once; the rearranged panel stays in the core's
+  // cache, so a = 1 for GGUF files too. Computing cannot be faster than reading the weights, so F is at least w / M.
   Bound b;
   b.storage_s = streamed / rates.storage;
   b.memory_s = (w + streamed) / rates.memory;
@@ -145,8 +152,9 @@ std::vector<uint8_t> spread_pins(const Program& program, uint64_t capacity) {
   // What is left over goes to the largest blocks that still fit.
   std::vector<BlockId> order(program.blocks.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](BlockId a, BlockId b) { return program.blocks[a].memory_bytes > program.blocks[b].memory_bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](BlockId a, BlockId b) {
+    return program.blocks[a].memory_bytes > program.blocks[b].memory_bytes;
+  });
   for (BlockId b : order) (void)try_pin(b);
   return pinned;
 }
@@ -187,11 +195,12 @@ Result<Plan> make_plan(const PlanInput& input) {
   }
   if (!best) {
     Account least = smallest_account(input);
-    return does_not_fit(fmt::format("the model does not fit into {} ({}): the least it needs is {}\n{}{} {}M or more, or give "
-                                    "a smaller --context",
-                                    format_bytes(*input.budget), input.budget_reason, format_bytes(least.total()), least.table(),
-                                    input.budget_reason == "--memory" ? "give --memory" : "raise that limit to",
-                                    (least.total() + kMiB - 1) / kMiB));
+    return does_not_fit(
+        fmt::format("the model does not fit into {} ({}): the least it needs is {}\n{}{} {}M or more, or give "
+                    "a smaller --context",
+                    format_bytes(*input.budget), input.budget_reason, format_bytes(least.total()), least.table(),
+                    input.budget_reason == "--memory" ? "give --memory" : "raise that limit to",
+                    (least.total() + kMiB - 1) / kMiB));
   }
   best->bound = bound_of(best->program, best->placement, input.rates);
   explain(*best, input);

@@ -8,7 +8,8 @@
 namespace ridge {
 
 uint64_t StoredTensor::stored_bytes(uint32_t begin, uint32_t end) const {
-  RIDGE_CHECK(begin % kPanelRows == 0 && begin <= end && end <= rows, "a piece starts at a panel and stays in its tensor");
+  RIDGE_CHECK(begin % kPanelRows == 0 && begin <= end && end <= rows,
+              "a piece starts at a panel and stays in its tensor");
   if (layout == Layout::panels) return panels_bytes(type, end - begin, cols);
   return static_cast<uint64_t>(end - begin) * row_bytes(type, cols);
 }

@@ -1,4 +1,5 @@
-// The shared nouns: what a model is made of for those who place, read and count it. Plain data, no behaviour of a model.
+// The shared nouns: what a model is made of for those who place, read and count it. Plain data, no behaviour of a
+// model.
 //
 //   Program p = …;                                       // from a model (model/outline.h)
 //   for (const Visit& v : p.visits) total += v.cost;
@@ -25,8 +26,8 @@ struct StoredTensor {
   std::string name;
   Type type = Type::F32;
   uint32_t rows = 0, cols = 0;
-  uint32_t file = 0;        // index into Program::files
-  uint64_t offset = 0;      // absolute, in that file
+  uint32_t file = 0;    // index into Program::files
+  uint64_t offset = 0;  // absolute, in that file
   Layout layout = Layout::rows;
 
   // Bytes in the file of rows [begin, end); with panels, begin is a multiple of 16.
@@ -42,10 +43,10 @@ struct Piece {
 
 // The unit that is placed, read and dropped as one. Never larger than a stream slot.
 struct Block {
-  std::string name;              // "blk.3.ffn/1"
+  std::string name;  // "blk.3.ffn/1"
   std::vector<Piece> pieces;
-  uint64_t storage_bytes = 0;    // of all pieces in the file
-  uint64_t memory_bytes = 0;     // of all pieces as panels
+  uint64_t storage_bytes = 0;  // of all pieces in the file
+  uint64_t memory_bytes = 0;   // of all pieces as panels
 };
 
 // Bytes and operations of one visit, by counting, never by measuring. A multiply-add is two operations.
@@ -82,22 +83,22 @@ struct Slice {
 // The blocks of a model and the order in which one pass visits them.
 struct Program {
   std::vector<std::string> files;
-  std::vector<StoredTensor> tensors;        // those that blocks or gathers refer to
+  std::vector<StoredTensor> tensors;  // those that blocks or gathers refer to
   std::vector<Block> blocks;
-  std::vector<Visit> visits;                // one pass
-  std::vector<std::vector<Slice>> steps;    // the linear steps of one pass, in order
-  Cost other;                               // of operations without streamed weights (embedding rows, attention, norms)
+  std::vector<Visit> visits;              // one pass
+  std::vector<std::vector<Slice>> steps;  // the linear steps of one pass, in order
+  Cost other;                             // of operations without streamed weights (embedding rows, attention, norms)
 
-  uint64_t storage_bytes() const;           // of all blocks
+  uint64_t storage_bytes() const;  // of all blocks
   uint64_t memory_bytes() const;
   uint64_t largest_block_storage() const;
-  Cost cost() const;                        // of one pass, all visits and `other`
+  Cost cost() const;  // of one pass, all visits and `other`
 };
 
 // Which blocks stay in memory, and what the others stream through. Made by the planner, obeyed by a weight source.
 struct Placement {
-  std::vector<uint8_t> pinned;              // by BlockId; all 1: resident
-  uint64_t slot_bytes = 0;                  // of one stream slot, 0 if nothing streams
+  std::vector<uint8_t> pinned;  // by BlockId; all 1: resident
+  uint64_t slot_bytes = 0;      // of one stream slot, 0 if nothing streams
   uint32_t slots = 2;
 
   bool streams() const;

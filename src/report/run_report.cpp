@@ -72,8 +72,9 @@ std::string run_summary(const Engine& engine) {
   };
   if (f.prompt_tokens > 0) add(fmt::format("prompt {} tokens at {:.1f}/s", f.prompt_tokens, f.prompt_tokens_per_s));
   if (f.decode_tokens > 0) add(fmt::format("{} tokens at {:.1f}/s", f.decode_tokens, f.decode_tokens_per_s));
-  add(engine.budget_is_promise() ? fmt::format("peak {} of {}", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes))
-                                 : fmt::format("peak {}", format_bytes(f.peak_bytes)));
+  add(engine.budget_is_promise()
+          ? fmt::format("peak {} of {}", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes))
+          : fmt::format("peak {}", format_bytes(f.peak_bytes)));
   add(f.bytes_read > 0 ? fmt::format("loaded {}, then read {}", format_bytes(f.load_bytes), format_bytes(f.bytes_read))
                        : fmt::format("loaded {}", format_bytes(f.load_bytes)));
   add(roof_words(f));
@@ -83,12 +84,15 @@ std::string run_summary(const Engine& engine) {
 std::string run_table(const Engine& engine) {
   RunFigures f = run_figures(engine);
   std::string text;
-  auto row = [&](std::string_view name, const std::string& value) { text += fmt::format("  {:<22} {}\n", name, value); };
+  auto row = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<22} {}\n", name, value);
+  };
   row("load", fmt::format("{:.2f} s, {}", f.load_s, format_bytes(f.load_bytes)));
   row("prompt", fmt::format("{} tokens, {:.1f} tok/s", f.prompt_tokens, f.prompt_tokens_per_s));
   row("decode", fmt::format("{} tokens, {:.1f} tok/s", f.decode_tokens, f.decode_tokens_per_s));
   auto roof = [](double share, double rate, bool measured) {
-    return fmt::format("{:.0f} % of the {} roof of {:.1f} GB/s", share * 100, measured ? "measured" : "assumed", rate / 1e9);
+    return fmt::format("{:.0f} % of the {} roof of {:.1f} GB/s", share * 100, measured ? "measured" : "assumed",
+                       rate / 1e9);
   };
   row("memory at decode", fmt::format("{:.2f} GB/s of weights, {}", f.memory_gb_per_s,
                                       roof(f.read_roof_share, engine.rates().memory, engine.rates().memory_measured)));
@@ -98,11 +102,13 @@ std::string run_table(const Engine& engine) {
   row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
   row("I/O", engine.source().io_description());
   const Bound& b = engine.plan().bound;
-  row("bound of a decode pass", fmt::format("{:.2f} ms: storage {:.2f}, memory {:.2f}, memory and rearranging {:.2f} ({})",
-                                            b.seconds() * 1e3, b.storage_s * 1e3, b.memory_s * 1e3, b.rearrange_s * 1e3,
-                                            f.bound_measured ? "rates of ridge probe" : "assumed rates, run `ridge probe`"));
+  row("bound of a decode pass",
+      fmt::format("{:.2f} ms: storage {:.2f}, memory {:.2f}, memory and rearranging {:.2f} ({})", b.seconds() * 1e3,
+                  b.storage_s * 1e3, b.memory_s * 1e3, b.rearrange_s * 1e3,
+                  f.bound_measured ? "rates of ridge probe" : "assumed rates, run `ridge probe`"));
   if (f.decode_tokens > 0) row("share of the bound", fmt::format("{:.0f} %", f.bound_share * 100));
-  row("peak memory", fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
+  row("peak memory",
+      fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
   return text;
 }
 

@@ -17,18 +17,19 @@ struct RunFigures {
   uint64_t prompt_tokens = 0, decode_tokens = 0;
   uint64_t peak_bytes = 0, budget_bytes = 0;
   uint64_t bytes_read = 0, load_bytes = 0;
-  double wait_share = 0;               // of the time of passes, spent waiting for storage
-  double hit_ratio = 1;                // of block visits, found in memory
-  double bound_tokens_per_s = 0;       // of decoding, by the plan's rates
-  double bound_share = 0;              // decode speed against it
-  double read_roof_share = 0;          // memory rate of decoding against the probe's read roof
+  double wait_share = 0;          // of the time of passes, spent waiting for storage
+  double hit_ratio = 1;           // of block visits, found in memory
+  double bound_tokens_per_s = 0;  // of decoding, by the plan's rates
+  double bound_share = 0;         // decode speed against it
+  double read_roof_share = 0;     // memory rate of decoding against the probe's read roof
   double storage_gb_per_s = 0, storage_roof_share = 0;
-  bool bound_measured = false;         // by `ridge probe`, else by assumed rates
-  double memory_gb_per_s = 0;          // weights read from memory while decoding
+  bool bound_measured = false;  // by `ridge probe`, else by assumed rates
+  double memory_gb_per_s = 0;   // weights read from memory while decoding
 };
 RunFigures run_figures(const Engine& engine);
 
-// "prompt 45 tokens at 812.0/s · 64 tokens at 98.0/s · peak 58.1 MiB of 64.0 MiB · loaded 27 MiB, then read 812 MiB · …"
+// "prompt 45 tokens at 812.0/s · 64 tokens at 98.0/s · peak 58.1 MiB of 64.0 MiB · loaded 27 MiB, then read 812 MiB ·
+// …"
 std::string run_summary(const Engine& engine);
 std::string run_table(const Engine& engine);
 nlohmann::ordered_json run_json(const Engine& engine);

@@ -9,12 +9,8 @@ namespace ridge {
 namespace blocks {
 namespace {
 
-uint8_t low(uint8_t byte) {
-  return byte & 15;
-}
-uint8_t high(uint8_t byte) {
-  return byte >> 4;
-}
+uint8_t low(uint8_t byte) { return byte & 15; }
+uint8_t high(uint8_t byte) { return byte >> 4; }
 
 // 16 bytes of nibbles in halves: element j low, element j + 16 high.
 void nibble_halves(const uint8_t qs[16], uint8_t code[32]) {
@@ -260,9 +256,7 @@ template void dequantize_blocks<blocks::IQ4_NL>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::IQ4_XS>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::MXFP4>(const uint8_t*, float*, size_t);
 
-void dequantize_f32(const uint8_t* bytes, float* out, size_t count) {
-  std::memcpy(out, bytes, 4 * count);
-}
+void dequantize_f32(const uint8_t* bytes, float* out, size_t count) { std::memcpy(out, bytes, 4 * count); }
 
 void dequantize_f16(const uint8_t* bytes, float* out, size_t count) {
   for (size_t i = 0; i < count; ++i) {

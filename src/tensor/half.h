@@ -42,9 +42,7 @@ static inline uint16_t f32_to_f16(float value) {
   return static_cast<uint16_t>(sign | h);
 }
 
-static inline float bf16_to_f32(uint16_t h) {
-  return __builtin_bit_cast(float, static_cast<uint32_t>(h) << 16);
-}
+static inline float bf16_to_f32(uint16_t h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h) << 16); }
 
 static inline uint16_t f32_to_bf16(float value) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);

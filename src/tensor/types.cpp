@@ -45,9 +45,7 @@ const TypeInfo& type_info(Type type) {
   return *info;
 }
 
-std::span<const TypeInfo> all_types() {
-  return kTypes;
-}
+std::span<const TypeInfo> all_types() { return kTypes; }
 
 size_t row_bytes(Type type, size_t cols) {
   const TypeInfo& info = type_info(type);

@@ -159,8 +159,6 @@ std::string BpeTokenizer::description() const {
   return fmt::format("BPE ({}), {} tokens", rules_.name, format_count(size()));
 }
 
-uint64_t BpeTokenizer::memory_bytes() const {
-  return sizeof(*this) + base_memory_bytes() + merges_.memory_bytes();
-}
+uint64_t BpeTokenizer::memory_bytes() const { return sizeof(*this) + base_memory_bytes() + merges_.memory_bytes(); }
 
 }  // namespace ridge

@@ -34,8 +34,6 @@ std::string DetokenizeStream::push(TokenId id) {
   return text;
 }
 
-std::string DetokenizeStream::finish() {
-  return std::move(pending_);
-}
+std::string DetokenizeStream::finish() { return std::move(pending_); }
 
 }  // namespace ridge

@@ -146,9 +146,7 @@ Result<ExpressionPointer> ExpressionParser::parse_compare() {
   return finish(std::move(node));
 }
 
-Result<ExpressionPointer> ExpressionParser::parse_sum() {
-  return parse_binary(&ExpressionParser::parse_concat, kSums);
-}
+Result<ExpressionPointer> ExpressionParser::parse_sum() { return parse_binary(&ExpressionParser::parse_concat, kSums); }
 
 Result<ExpressionPointer> ExpressionParser::parse_concat() {
   return parse_chain(Expression::Kind::concat, &ExpressionParser::parse_product, &ExpressionParser::skip_tilde);

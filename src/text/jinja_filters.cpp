@@ -14,34 +14,20 @@ namespace ridge::jinja {
 namespace {
 
 // The filtered value as text, as Jinja's filters see it.
-Result<std::string> subject(const Call& call) {
-  return to_text(call.runtime, call.self);
-}
+Result<std::string> subject(const Call& call) { return to_text(call.runtime, call.self); }
 
-Result<Value> upper(const Call& call) {
-  return call.runtime.text(text::upper(RIDGE_TRY(subject(call))));
-}
-Result<Value> lower(const Call& call) {
-  return call.runtime.text(text::lower(RIDGE_TRY(subject(call))));
-}
-Result<Value> title(const Call& call) {
-  return call.runtime.text(text::title_words(RIDGE_TRY(subject(call))));
-}
-Result<Value> capitalize(const Call& call) {
-  return call.runtime.text(text::capitalize(RIDGE_TRY(subject(call))));
-}
-Result<Value> string(const Call& call) {
-  return call.runtime.text(RIDGE_TRY(subject(call)));
-}
+Result<Value> upper(const Call& call) { return call.runtime.text(text::upper(RIDGE_TRY(subject(call)))); }
+Result<Value> lower(const Call& call) { return call.runtime.text(text::lower(RIDGE_TRY(subject(call)))); }
+Result<Value> title(const Call& call) { return call.runtime.text(text::title_words(RIDGE_TRY(subject(call)))); }
+Result<Value> capitalize(const Call& call) { return call.runtime.text(text::capitalize(RIDGE_TRY(subject(call)))); }
+Result<Value> string(const Call& call) { return call.runtime.text(RIDGE_TRY(subject(call))); }
 
 Result<Value> escape(const Call& call) {
   return call.runtime.text(text::html(RIDGE_TRY(subject(call)), call.runtime.bytes_left()));
 }
 
 // Output is never escaped here, so `safe` has nothing to mark.
-Result<Value> safe(const Call& call) {
-  return call.self;
-}
+Result<Value> safe(const Call& call) { return call.self; }
 
 Result<Value> trim(const Call& call) {
   const std::string whole = RIDGE_TRY(subject(call));
@@ -51,9 +37,7 @@ Result<Value> trim(const Call& call) {
   return call.runtime.text(std::string(text::strip(whole, characters, {.left = true, .right = true})));
 }
 
-Result<Value> replace(const Call& call) {
-  return replace_text(call.runtime, RIDGE_TRY(subject(call)), call);
-}
+Result<Value> replace(const Call& call) { return replace_text(call.runtime, RIDGE_TRY(subject(call)), call); }
 
 Result<Value> standard(const Call& call) {
   const bool also_false = call.flag(1, false);
@@ -246,9 +230,7 @@ constexpr std::array<Native, 21> kFilters = {{{"abs", "", absolute},
 
 }  // namespace
 
-std::span<const Native> scalar_filters() {
-  return kFilters;
-}
+std::span<const Native> scalar_filters() { return kFilters; }
 
 const Native* find_row(std::span<const Native> rows, std::string_view name) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Native& row) { return row.name == name; });

@@ -65,12 +65,8 @@ Result<Entries> entries_from(const Call& call) {
   return entries;
 }
 
-Result<Value> dict(const Call& call) {
-  return call.runtime.dict(RIDGE_TRY(entries_from(call)));
-}
-Result<Value> name_space(const Call& call) {
-  return call.runtime.name_space(RIDGE_TRY(entries_from(call)));
-}
+Result<Value> dict(const Call& call) { return call.runtime.dict(RIDGE_TRY(entries_from(call))); }
+Result<Value> name_space(const Call& call) { return call.runtime.name_space(RIDGE_TRY(entries_from(call))); }
 
 Result<Value> raise_exception(const Call& call) {
   return call.runtime.fail(
@@ -109,8 +105,6 @@ constexpr std::array<Native, 5> kFunctions = {{{"dict", "*", dict},
 
 }  // namespace
 
-const Native* find_function(std::string_view name) {
-  return find_row(kFunctions, name);
-}
+const Native* find_function(std::string_view name) { return find_row(kFunctions, name); }
 
 }  // namespace ridge::jinja

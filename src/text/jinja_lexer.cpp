@@ -18,15 +18,11 @@ constexpr std::array<std::string_view, 26> kOperators = {"**", "//", "==", "!=",
 
 constexpr size_t kMaxName = 256;  // comparing names costs one step, however long they are
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
-bool is_name_part(char c) {
-  return is_name_start(c) || is_digit(c);
-}
+bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
 
 int hex_value(char c) {
   if (is_digit(c)) return c - '0';
@@ -373,9 +369,7 @@ std::string normalize_newlines(std::string_view source) {
   return out;
 }
 
-Result<std::vector<Token>> tokenize(std::string_view source) {
-  return Lexer(source).run();
-}
+Result<std::vector<Token>> tokenize(std::string_view source) { return Lexer(source).run(); }
 
 Error error_at(std::string_view source, uint32_t at, std::string_view message) {
   const std::string_view before = source.substr(0, at);

@@ -11,9 +11,7 @@
 namespace ridge::jinja {
 namespace {
 
-const std::string& self(const Call& call) {
-  return call.self.string();
-}
+const std::string& self(const Call& call) { return call.self.string(); }
 
 // --- Strings -------------------------------------------------------------------------------------------------------
 
@@ -23,34 +21,16 @@ Result<Value> stripped(const Call& call, text::Sides sides) {
   RIDGE_TRY(call.runtime.charge_scan(self(call).size() * (characters ? characters->size() : 1)));
   return call.runtime.text(std::string(text::strip(self(call), characters, sides)));
 }
-Result<Value> strip(const Call& call) {
-  return stripped(call, {.left = true, .right = true});
-}
-Result<Value> lstrip(const Call& call) {
-  return stripped(call, {.left = true});
-}
-Result<Value> rstrip(const Call& call) {
-  return stripped(call, {.right = true});
-}
+Result<Value> strip(const Call& call) { return stripped(call, {.left = true, .right = true}); }
+Result<Value> lstrip(const Call& call) { return stripped(call, {.left = true}); }
+Result<Value> rstrip(const Call& call) { return stripped(call, {.right = true}); }
 
-Result<Value> upper(const Call& call) {
-  return call.runtime.text(text::upper(self(call)));
-}
-Result<Value> lower(const Call& call) {
-  return call.runtime.text(text::lower(self(call)));
-}
-Result<Value> title(const Call& call) {
-  return call.runtime.text(text::title(self(call)));
-}
-Result<Value> capitalize(const Call& call) {
-  return call.runtime.text(text::capitalize(self(call)));
-}
-Result<Value> replace(const Call& call) {
-  return replace_text(call.runtime, self(call), call);
-}
-Result<Value> format(const Call& call) {
-  return format_braces(call.runtime, self(call), call.raw);
-}
+Result<Value> upper(const Call& call) { return call.runtime.text(text::upper(self(call))); }
+Result<Value> lower(const Call& call) { return call.runtime.text(text::lower(self(call))); }
+Result<Value> title(const Call& call) { return call.runtime.text(text::title(self(call))); }
+Result<Value> capitalize(const Call& call) { return call.runtime.text(text::capitalize(self(call))); }
+Result<Value> replace(const Call& call) { return replace_text(call.runtime, self(call), call); }
+Result<Value> format(const Call& call) { return format_braces(call.runtime, self(call), call.raw); }
 
 Result<Value> texts(Runtime& runtime, const std::vector<std::string_view>& pieces) {
   std::vector<Value> items;
@@ -128,12 +108,8 @@ Result<Value> split_from(const Call& call, bool from_right) {
   return texts(call.runtime, at_space ? RIDGE_TRY(split_at_space(call, most, from_right))
                                       : RIDGE_TRY(split_at(call, most, from_right)));
 }
-Result<Value> split(const Call& call) {
-  return split_from(call, false);
-}
-Result<Value> rsplit(const Call& call) {
-  return split_from(call, true);
-}
+Result<Value> split(const Call& call) { return split_from(call, false); }
+Result<Value> rsplit(const Call& call) { return split_from(call, true); }
 Result<Value> splitlines(const Call& call) {
   RIDGE_TRY(call.runtime.charge_bytes(self(call).size()));
   return texts(call.runtime, split_lines(self(call)));
@@ -165,12 +141,8 @@ Result<Value> has_affix(const Call& call, bool at_start) {
   }
   return Value::boolean(false);
 }
-Result<Value> startswith(const Call& call) {
-  return has_affix(call, true);
-}
-Result<Value> endswith(const Call& call) {
-  return has_affix(call, false);
-}
+Result<Value> startswith(const Call& call) { return has_affix(call, true); }
+Result<Value> endswith(const Call& call) { return has_affix(call, false); }
 
 Result<Value> removeprefix(const Call& call) {
   const std::string_view affix = RIDGE_TRY(call.string(0, {}));
@@ -232,15 +204,9 @@ Result<Value> all_of(const Call& call, Predicate holds) {
   }
   return Value::boolean(!whole.empty());
 }
-Result<Value> isdigit(const Call& call) {
-  return all_of(call, text::is_digit);
-}
-Result<Value> isalpha(const Call& call) {
-  return all_of(call, text::is_alphabetic);
-}
-Result<Value> isspace(const Call& call) {
-  return all_of(call, text::is_space);
-}
+Result<Value> isdigit(const Call& call) { return all_of(call, text::is_digit); }
+Result<Value> isalpha(const Call& call) { return all_of(call, text::is_alphabetic); }
+Result<Value> isspace(const Call& call) { return all_of(call, text::is_space); }
 Result<Value> isalnum(const Call& call) {
   return all_of(call, [](char32_t c) { return text::is_digit(c) || text::is_alphabetic(c); });
 }
@@ -276,9 +242,7 @@ constexpr std::array<Native, 25> kStringMethods = {{{"capitalize", "", capitaliz
 Result<Value> items(const Call& call) {
   return call.runtime.list(RIDGE_TRY(dict_items(call.runtime, call.self.entries())));
 }
-Result<Value> keys(const Call& call) {
-  return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self)));
-}
+Result<Value> keys(const Call& call) { return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self))); }
 Result<Value> values(const Call& call) {
   std::vector<Value> result;
   for (const auto& entry : call.self.entries()) result.push_back(entry.second);
@@ -289,9 +253,7 @@ Result<Value> get(const Call& call) {
   if (found != nullptr) return *found;
   return call.has(1) ? call.arguments[1] : Value::none();
 }
-Result<Value> copy(const Call& call) {
-  return call.self;
-}
+Result<Value> copy(const Call& call) { return call.self; }
 
 Result<Value> count_items(const Call& call) {
   int64_t total = 0;

@@ -42,17 +42,11 @@ Error cannot(const Runtime& runtime, Operator op, const Value& left, const Value
   return runtime.fail(fmt::format("'{}' does not work on {} and {}", symbol(op), left.type_name(), right.type_name()));
 }
 
-Error overflow(const Runtime& runtime) {
-  return runtime.fail("the result does not fit into a 64-bit integer");
-}
+Error overflow(const Runtime& runtime) { return runtime.fail("the result does not fit into a 64-bit integer"); }
 
-bool is_whole(const Value& value) {
-  return value.is_integer() || value.is_boolean();
-}
+bool is_whole(const Value& value) { return value.is_integer() || value.is_boolean(); }
 
-int64_t floor_divide(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
-}
+int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
 
 double modulo(double a, double b) {
   const double rest = std::fmod(a, b);

@@ -43,9 +43,7 @@ class Runtime::ScopeGuard {
   std::unique_ptr<Scope> own_;
 };
 
-Error Runtime::fail(std::string_view message) const {
-  return error_at(source_, at_, message);
-}
+Error Runtime::fail(std::string_view message) const { return error_at(source_, at_, message); }
 
 Result<void> Runtime::check_depth() const {
   if (depth_ <= settings_.limits.depth) return {};

@@ -121,12 +121,8 @@ Result<Value> extreme(const Call& call, bool largest) {
   return items[best];
 }
 
-Result<Value> min(const Call& call) {
-  return extreme(call, false);
-}
-Result<Value> max(const Call& call) {
-  return extreme(call, true);
-}
+Result<Value> min(const Call& call) { return extreme(call, false); }
+Result<Value> max(const Call& call) { return extreme(call, true); }
 
 Result<Value> sum(const Call& call) {
   Value total = call.has(1) ? call.arguments[1] : Value::integer(0);
@@ -167,9 +163,7 @@ Result<Value> last(const Call& call) {
   return items.empty() ? Value::undefined() : items.back();
 }
 
-Result<Value> list(const Call& call) {
-  return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self)));
-}
+Result<Value> list(const Call& call) { return call.runtime.list(RIDGE_TRY(call.runtime.elements(call.self))); }
 
 Result<Value> items(const Call& call) {
   if (call.self.is_undefined()) return call.runtime.list({});
@@ -256,18 +250,10 @@ Result<Value> choose(const Call& call, bool by_attribute, bool keeps) {
   return runtime.list(std::move(result));
 }
 
-Result<Value> select(const Call& call) {
-  return choose(call, false, true);
-}
-Result<Value> reject(const Call& call) {
-  return choose(call, false, false);
-}
-Result<Value> selectattr(const Call& call) {
-  return choose(call, true, true);
-}
-Result<Value> rejectattr(const Call& call) {
-  return choose(call, true, false);
-}
+Result<Value> select(const Call& call) { return choose(call, false, true); }
+Result<Value> reject(const Call& call) { return choose(call, false, false); }
+Result<Value> selectattr(const Call& call) { return choose(call, true, true); }
+Result<Value> rejectattr(const Call& call) { return choose(call, true, false); }
 
 Result<Value> attr(const Call& call) {
   Value found = RIDGE_TRY(call.runtime.attribute(call.self, RIDGE_TRY(call.string(0, {}))));
@@ -318,8 +304,6 @@ constexpr std::array<Native, 21> kFilters = {{{"attr", "name", attr},
 
 }  // namespace
 
-std::span<const Native> sequence_filters() {
-  return kFilters;
-}
+std::span<const Native> sequence_filters() { return kFilters; }
 
 }  // namespace ridge::jinja

@@ -10,82 +10,42 @@
 namespace ridge::jinja {
 namespace {
 
-Result<Value> yes(bool holds) {
-  return Value::boolean(holds);
-}
+Result<Value> yes(bool holds) { return Value::boolean(holds); }
 
-Result<Value> is_defined(const Call& call) {
-  return yes(!call.self.is_undefined());
-}
-Result<Value> is_undefined(const Call& call) {
-  return yes(call.self.is_undefined());
-}
-Result<Value> is_none(const Call& call) {
-  return yes(call.self.is_none());
-}
-Result<Value> is_boolean(const Call& call) {
-  return yes(call.self.is_boolean());
-}
-Result<Value> is_true(const Call& call) {
-  return yes(call.self.is_boolean() && call.self.as_boolean());
-}
-Result<Value> is_false(const Call& call) {
-  return yes(call.self.is_boolean() && !call.self.as_boolean());
-}
-Result<Value> is_integer(const Call& call) {
-  return yes(call.self.is_integer());
-}
-Result<Value> is_float(const Call& call) {
-  return yes(call.self.is_real());
-}
-Result<Value> is_number(const Call& call) {
-  return yes(call.self.is_number());
-}
-Result<Value> is_string(const Call& call) {
-  return yes(call.self.is_string());
-}
-Result<Value> is_mapping(const Call& call) {
-  return yes(call.self.is_dict());
-}
-Result<Value> is_callable(const Call& call) {
-  return yes(call.self.kind() == Kind::callable);
-}
+Result<Value> is_defined(const Call& call) { return yes(!call.self.is_undefined()); }
+Result<Value> is_undefined(const Call& call) { return yes(call.self.is_undefined()); }
+Result<Value> is_none(const Call& call) { return yes(call.self.is_none()); }
+Result<Value> is_boolean(const Call& call) { return yes(call.self.is_boolean()); }
+Result<Value> is_true(const Call& call) { return yes(call.self.is_boolean() && call.self.as_boolean()); }
+Result<Value> is_false(const Call& call) { return yes(call.self.is_boolean() && !call.self.as_boolean()); }
+Result<Value> is_integer(const Call& call) { return yes(call.self.is_integer()); }
+Result<Value> is_float(const Call& call) { return yes(call.self.is_real()); }
+Result<Value> is_number(const Call& call) { return yes(call.self.is_number()); }
+Result<Value> is_string(const Call& call) { return yes(call.self.is_string()); }
+Result<Value> is_mapping(const Call& call) { return yes(call.self.is_dict()); }
+Result<Value> is_callable(const Call& call) { return yes(call.self.kind() == Kind::callable); }
 
 bool is_collection(const Value& value) {
   return value.is_string() || value.is_list() || value.is_dict() || value.is_undefined();
 }
-Result<Value> is_sequence(const Call& call) {
-  return yes(is_collection(call.self));
-}
-Result<Value> is_iterable(const Call& call) {
-  return yes(is_collection(call.self) || call.self.kind() == Kind::loop);
-}
+Result<Value> is_sequence(const Call& call) { return yes(is_collection(call.self)); }
+Result<Value> is_iterable(const Call& call) { return yes(is_collection(call.self) || call.self.kind() == Kind::loop); }
 
 Result<Value> remainder(const Call& call, const Value& divisor) {
   return apply(call.runtime, Operator::modulo, call.self, divisor);
 }
-Result<Value> is_even(const Call& call) {
-  return yes(!RIDGE_TRY(remainder(call, Value::integer(2))).truthy());
-}
+Result<Value> is_even(const Call& call) { return yes(!RIDGE_TRY(remainder(call, Value::integer(2))).truthy()); }
 Result<Value> is_odd(const Call& call) {
   return apply(call.runtime, Operator::equal, RIDGE_TRY(remainder(call, Value::integer(2))), Value::integer(1));
 }
-Result<Value> is_divisible(const Call& call) {
-  return yes(!RIDGE_TRY(remainder(call, call.arguments[0])).truthy());
-}
+Result<Value> is_divisible(const Call& call) { return yes(!RIDGE_TRY(remainder(call, call.arguments[0])).truthy()); }
 
-Result<Value> is_in(const Call& call) {
-  return yes(RIDGE_TRY(contains(call.runtime, call.arguments[0], call.self)));
-}
-Result<Value> is_equal(const Call& call) {
-  return apply(call.runtime, Operator::equal, call.self, call.arguments[0]);
-}
+Result<Value> is_in(const Call& call) { return yes(RIDGE_TRY(contains(call.runtime, call.arguments[0], call.self))); }
+Result<Value> is_equal(const Call& call) { return apply(call.runtime, Operator::equal, call.self, call.arguments[0]); }
 Result<Value> is_unequal(const Call& call) {
   return apply(call.runtime, Operator::not_equal, call.self, call.arguments[0]);
 }
-Result<Value> is_less(const Call& call) {
-  return apply(call.runtime, Operator::less, call.self, call.arguments[0]);
-}
+Result<Value> is_less(const Call& call) { return apply(call.runtime, Operator::less, call.self, call.arguments[0]); }
 Result<Value> is_at_most(const Call& call) {
   return apply(call.runtime, Operator::less_equal, call.self, call.arguments[0]);
 }
@@ -160,8 +120,6 @@ constexpr std::array<Native, 38> kTests = {{{"!=", "other", is_unequal},
 
 }  // namespace
 
-const Native* find_test(std::string_view name) {
-  return find_row(kTests, name);
-}
+const Native* find_test(std::string_view name) { return find_row(kTests, name); }
 
 }  // namespace ridge::jinja

@@ -20,19 +20,11 @@ std::string mapped(std::string_view s, Map map) {
   return out;
 }
 
-char32_t to_upper(char32_t c) {
-  return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
-}
-char32_t to_lower(char32_t c) {
-  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
-}
-char32_t to_title(char32_t c) {
-  return static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c)));
-}
+char32_t to_upper(char32_t c) { return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))); }
+char32_t to_lower(char32_t c) { return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))); }
+char32_t to_title(char32_t c) { return static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))); }
 
-utf8proc_category_t category(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
+utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
 bool is_cased(char32_t c) {
   const utf8proc_category_t kind = category(c);
@@ -119,9 +111,7 @@ bool is_alphabetic(char32_t c) {
          kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_LO;
 }
 
-bool is_digit(char32_t c) {
-  return c < 0x80 ? (c >= '0' && c <= '9') : category(c) == UTF8PROC_CATEGORY_ND;
-}
+bool is_digit(char32_t c) { return c < 0x80 ? (c >= '0' && c <= '9') : category(c) == UTF8PROC_CATEGORY_ND; }
 
 std::string_view strip(std::string_view s, std::optional<std::string_view> characters, Sides sides) {
   const auto drops = [&](char32_t c) { return characters ? contains(*characters, c) : is_space(c); };
@@ -147,12 +137,8 @@ std::string_view strip(std::string_view s, std::optional<std::string_view> chara
   return s.substr(begin, end - begin);
 }
 
-std::string upper(std::string_view s) {
-  return mapped(s, to_upper);
-}
-std::string lower(std::string_view s) {
-  return mapped(s, to_lower);
-}
+std::string upper(std::string_view s) { return mapped(s, to_upper); }
+std::string lower(std::string_view s) { return mapped(s, to_lower); }
 
 std::string capitalize(std::string_view s) {
   bool first = true;

@@ -81,17 +81,13 @@ Value Value::macro(const MacroObject* macro) {
   return value;
 }
 
-const std::vector<Value>& Value::items() const {
-  return std::get<std::shared_ptr<const List>>(data_)->items;
-}
+const std::vector<Value>& Value::items() const { return std::get<std::shared_ptr<const List>>(data_)->items; }
 
 bool Value::is_tuple() const {
   return is_list() && std::get<std::shared_ptr<const List>>(data_)->kind == ListKind::tuple;
 }
 
-const Entries& Value::entries() const {
-  return std::get<std::shared_ptr<const Dict>>(data_)->entries;
-}
+const Entries& Value::entries() const { return std::get<std::shared_ptr<const Dict>>(data_)->entries; }
 
 bool Value::truthy() const {
   switch (kind()) {

@@ -22,16 +22,10 @@ size_t run_end_if(std::string_view piece, size_t pos, Predicate wanted) {
   return pos;
 }
 
-constexpr bool is_newline(uint32_t c) {
-  return c == '\r' || c == '\n';
-}
+constexpr bool is_newline(uint32_t c) { return c == '\r' || c == '\n'; }
 
-Match found(size_t bytes) {
-  return {true, bytes};
-}
-Match none(size_t skip) {
-  return {false, skip};
-}
+Match found(size_t bytes) { return {true, bytes}; }
+Match none(size_t skip) { return {false, skip}; }
 
 enum class Case { lower, any };
 

@@ -10,9 +10,7 @@ bool is_special(TokenKind kind) {
   return kind == TokenKind::control || kind == TokenKind::user_defined || kind == TokenKind::unknown;
 }
 
-bool is_ascii_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
+bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // A token that might be cut at `begin`, ordered by who is cut first.
 struct Candidate {

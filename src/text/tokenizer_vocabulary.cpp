@@ -107,8 +107,10 @@ Result<void> Vocabulary::take_kinds(Metadata& metadata) {
     }
     return {};
   };
-  if (array && std::holds_alternative<std::vector<int32_t>>(*array)) return take(std::get<std::vector<int32_t>>(*array));
-  if (array && std::holds_alternative<std::vector<int64_t>>(*array)) return take(std::get<std::vector<int64_t>>(*array));
+  if (array && std::holds_alternative<std::vector<int32_t>>(*array))
+    return take(std::get<std::vector<int32_t>>(*array));
+  if (array && std::holds_alternative<std::vector<int64_t>>(*array))
+    return take(std::get<std::vector<int64_t>>(*array));
   return bad_input(fmt::format("{}: {} is no array of integers", metadata.where, key));
 }
 

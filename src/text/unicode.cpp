@@ -28,9 +28,7 @@ constexpr Lead lead_of(uint8_t byte) {
   return {0};
 }
 
-uint8_t byte_at(std::string_view text, size_t pos) {
-  return static_cast<uint8_t>(text[pos]);
-}
+uint8_t byte_at(std::string_view text, size_t pos) { return static_cast<uint8_t>(text[pos]); }
 
 // How many bytes from `pos` agree with the character its first byte announces; 0 if it announces none.
 uint32_t good_bytes(std::string_view text, size_t pos, const Lead& lead) {

@@ -7,6 +7,6 @@
 
 namespace ridge {
 
-size_t first_invalid_utf8(std::string_view text);   // npos if all of it is valid
+size_t first_invalid_utf8(std::string_view text);  // npos if all of it is valid
 
 }  // namespace ridge

@@ -8,12 +8,8 @@
 namespace ridge {
 namespace {
 
-int call(FunctionRef<int(int)> f, int n) {
-  return f(n);
-}
-int twice(int n) {
-  return 2 * n;
-}
+int call(FunctionRef<int(int)> f, int n) { return f(n); }
+int twice(int n) { return 2 * n; }
 
 TEST(FunctionRef, CallsLambdasWithTheirState) {
   int offset = 10;

@@ -71,9 +71,7 @@ TEST(Result, MovesWhatCannotBeCopied) {
   EXPECT_EQ(*taken, 9);
 }
 
-Result<int> nested(int n) {
-  return RIDGE_TRY(half(RIDGE_TRY(half(n))));
-}
+Result<int> nested(int n) { return RIDGE_TRY(half(RIDGE_TRY(half(n)))); }
 
 TEST(Result, TryNests) {
   EXPECT_EQ(nested(12).value(), 3);

@@ -113,6 +113,18 @@ def test_errors():
     shape = gguf_files.tiny()
     shape.keys["llama.feed_forward_length"] = 96
     fails(3, ["info", f("shape.gguf", shape.bytes())], "shape")
+    for key, bad in (("rope.dimension_count", 15), ("rope.dimension_count", 64), ("rope.dimension_count", 0),
+                     ("rope.freq_base", -1.0), ("attention.head_count", 0),
+                     ("attention.head_count", 1 << 30), ("attention.key_length", 0), ("block_count", 1 << 30),
+                     ("embedding_length", 0), ("feed_forward_length", 0), ("context_length", 0)):
+        hostile = gguf_files.tiny()
+        hostile.keys["llama." + key] = bad
+        fails(3, ["info", f("hostile.gguf", hostile.bytes())], key if key != "attention.head_count" else "head")
+    words = gguf_files.tiny()
+    words.keys["tokenizer.ggml.tokens"] += ["one", "two", "three"]
+    words.keys["tokenizer.ggml.token_type"] += [1, 1, 1]
+    fails(3, ["run", f("words.gguf", words.bytes()), "-p", "hi"], "embedding")
+    fails(3, ["run", model, "-f", f("long.txt", b"x" * 300000), "--context", "64"], "context")
     mute = f("mute.gguf", gguf_files.tiny(tokenizer=False).bytes())
     fails(3, ["run", mute, "-p", "hi"], "tokenizer")
     fails(3, ["run", model, "-p", "x" * 400, "--context", "64"], "context")

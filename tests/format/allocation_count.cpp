@@ -29,33 +29,17 @@ void release(void* p) {
 }  // namespace
 
 // The whole test program allocates through these.
-void* operator new(size_t bytes) {
-  return counted(std::malloc(std::max<size_t>(bytes, 1)));
-}
-void* operator new[](size_t bytes) {
-  return counted(std::malloc(std::max<size_t>(bytes, 1)));
-}
-void operator delete(void* p) noexcept {
-  release(p);
-}
-void operator delete[](void* p) noexcept {
-  release(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  release(p);
-}
-void operator delete[](void* p, size_t) noexcept {
-  release(p);
-}
+void* operator new(size_t bytes) { return counted(std::malloc(std::max<size_t>(bytes, 1))); }
+void* operator new[](size_t bytes) { return counted(std::malloc(std::max<size_t>(bytes, 1))); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete[](void* p) noexcept { release(p); }
+void operator delete(void* p, size_t) noexcept { release(p); }
+void operator delete[](void* p, size_t) noexcept { release(p); }
 
 namespace ridge::testing {
 
-AllocationPeak::AllocationPeak() : before_(held.load()) {
-  peak.store(before_);
-}
+AllocationPeak::AllocationPeak() : before_(held.load()) { peak.store(before_); }
 
-size_t AllocationPeak::bytes() const {
-  return peak.load() - before_;
-}
+size_t AllocationPeak::bytes() const { return peak.load() - before_; }
 
 }  // namespace ridge::testing

@@ -32,9 +32,7 @@ void expect_refused(const GgufBuilder& builder, const std::string& message) {
   expect_refused(builder.build(), message);
 }
 
-Bytes text_bytes(std::string_view text) {
-  return {text.begin(), text.end()};
-}
+Bytes text_bytes(std::string_view text) { return {text.begin(), text.end()}; }
 
 TEST(GgufHostile, NotGguf) {
   expect_refused(Bytes(), "the file is empty, expected a GGUF model; fetch it again");

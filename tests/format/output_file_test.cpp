@@ -17,9 +17,7 @@ using testing::read_file;
 using testing::TempFolder;
 using testing::write_file;
 
-std::vector<uint8_t> bytes_of(std::string_view text) {
-  return {text.begin(), text.end()};
-}
+std::vector<uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
 TEST(OutputFile, AppearsOnlyWhenCommitted) {
   TempFolder folder;

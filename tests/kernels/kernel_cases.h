@@ -37,9 +37,7 @@ class Random {
   uint64_t state_;
 };
 
-inline bool runs_here(const Kernel& kernel) {
-  return cpu_info().features.has_all({kernel.needs});
-}
+inline bool runs_here(const Kernel& kernel) { return cpu_info().features.has_all({kernel.needs}); }
 
 // The scalar kernel of an operation that does not depend on a weight type.
 template <class Function>

@@ -138,9 +138,7 @@ TEST_P(MatmulOfType, Q8EqualsScalar) {
   expect_equal_to_scalar(Op::matmul_q8, GetParam());
 }
 
-TEST_P(MatmulOfType, FloatEqualsScalar) {
-  expect_equal_to_scalar(Op::matmul_float, GetParam());
-}
+TEST_P(MatmulOfType, FloatEqualsScalar) { expect_equal_to_scalar(Op::matmul_float, GetParam()); }
 
 // Columns beyond what a kernel's side buffers hold at once (decode: 131,072).
 TEST_P(MatmulOfType, VeryManyColumns) {

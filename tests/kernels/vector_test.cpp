@@ -118,9 +118,7 @@ void compare_with_scalar(Op op, Run run) {
   });
 }
 
-std::vector<float> head(const std::vector<float>& v, size_t n) {
-  return {v.begin(), v.begin() + static_cast<long>(n)};
-}
+std::vector<float> head(const std::vector<float>& v, size_t n) { return {v.begin(), v.begin() + static_cast<long>(n)}; }
 
 TEST(Vector, AddEqualsScalar) {
   compare_with_scalar<AddFn>(Op::add, [](AddFn fn, const std::vector<float>& v, size_t n) {

@@ -37,9 +37,7 @@ class CgroupQuota : public ::testing::Test {
   std::filesystem::path root_;
 };
 
-TEST_F(CgroupQuota, NothingMountedMeansNoLimit) {
-  EXPECT_EQ(quota(), 0);
-}
+TEST_F(CgroupQuota, NothingMountedMeansNoLimit) { EXPECT_EQ(quota(), 0); }
 
 TEST_F(CgroupQuota, V2TakesTheSmallestOfGroupAndAncestors) {
   write("proc/self/mountinfo", kV2Mount);

@@ -244,9 +244,7 @@ TEST_F(FakeRoot, CgroupPeak) {
   EXPECT_EQ(cgroup_peak(root_.string()), 777u);
 }
 
-TEST_F(FakeRoot, CgroupPeakUnknown) {
-  EXPECT_EQ(cgroup_peak(root_.string()), 0u);
-}
+TEST_F(FakeRoot, CgroupPeakUnknown) { EXPECT_EQ(cgroup_peak(root_.string()), 0u); }
 
 TEST(MemoryLimits, ThisMachine) {
   MemoryLimits limits = memory_limits();

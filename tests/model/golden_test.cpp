@@ -1,5 +1,6 @@
 // Tiny random models of every architecture and weight type against logits of an independent implementation.
 #include <algorithm>
+#include <ostream>
 
 #include "analyze/quality.h"
 #include "tests/golden.h"
@@ -9,8 +10,10 @@ namespace {
 
 struct Case {
   const char* name;
-  bool float_weights;      // default numerics differ from exact ones only by the F16 cache
+  bool float_weights;  // default numerics differ from exact ones only by the F16 cache
 };
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class TinyModel : public testing::TestWithParam<Case> {
  protected:
@@ -25,8 +28,12 @@ class TinyModel : public testing::TestWithParam<Case> {
     const nlohmann::json& model = all["models"][GetParam().name];
     auto ids = all["tokens"].get<std::vector<TokenId>>();
     llama_kl_ = model["llama_cpp_mean_kl"].get<double>();
-    auto engine = Engine::open({.path = path(), .default_context = ids.size(), .threads = 2, .numerics = numerics,
-                                .logits_rows = 8, .need_tokenizer = false});
+    auto engine = Engine::open({.path = path(),
+                                .default_context = ids.size(),
+                                .threads = 2,
+                                .numerics = numerics,
+                                .logits_rows = 8,
+                                .need_tokenizer = false});
     EXPECT_TRUE(engine.ok()) << engine.error().message;
     auto rows = golden::all_logits(*engine.value(), ids);
     EXPECT_EQ(rows.size(), ids.size());
@@ -67,11 +74,19 @@ TEST_P(TinyModel, DefaultNumericsStayClose) {
 }
 
 constexpr Case kCases[] = {
-    {"llama", true},       {"llama-ropefactors", true}, {"qwen2", true},        {"qwen3", true},        {"gemma2", true},
-    {"gemma3", true},      {"gemma3-linear", true},     {"phi3", true},         {"phi3-longrope", true}, {"type-F32", true},
-    {"type-F16", true},    {"type-BF16", true},         {"type-Q4_0", false},   {"type-Q4_1", false},   {"type-Q5_0", false},
-    {"type-Q5_1", false},  {"type-Q8_0", false},        {"type-Q2_K", false},   {"type-Q3_K", false},   {"type-Q4_K", false},
-    {"type-Q5_K", false},  {"type-Q6_K", false},        {"type-IQ4_NL", false}, {"type-IQ4_XS", false}, {"type-MXFP4", false},
+    {"llama", true},         {"llama-ropefactors", true},
+    {"qwen2", true},         {"qwen3", true},
+    {"gemma2", true},        {"gemma3", true},
+    {"gemma3-linear", true}, {"phi3", true},
+    {"phi3-longrope", true}, {"type-F32", true},
+    {"type-F16", true},      {"type-BF16", true},
+    {"type-Q4_0", false},    {"type-Q4_1", false},
+    {"type-Q5_0", false},    {"type-Q5_1", false},
+    {"type-Q8_0", false},    {"type-Q2_K", false},
+    {"type-Q3_K", false},    {"type-Q4_K", false},
+    {"type-Q5_K", false},    {"type-Q6_K", false},
+    {"type-IQ4_NL", false},  {"type-IQ4_XS", false},
+    {"type-MXFP4", false},
 };
 
 INSTANTIATE_TEST_SUITE_P(Golden, TinyModel, testing::ValuesIn(kCases), [](const auto& c) {

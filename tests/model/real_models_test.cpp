@@ -1,5 +1,6 @@
 // SmolLM2-135M and Gemma-3-270M against the exact F32 reference: logits, greedy text, likelihood and divergence.
 #include <algorithm>
+#include <ostream>
 
 #include "analyze/quality.h"
 #include "tests/golden.h"
@@ -8,9 +9,11 @@ namespace ridge {
 namespace {
 
 struct RealModel {
-  const char* name;        // in golden/real_models.json
-  const char* file;        // in the cache of `ridge models`
+  const char* name;  // in golden/real_models.json
+  const char* file;  // in the cache of `ridge models`
 };
+
+void PrintTo(const RealModel& m, std::ostream* out) { *out << m.name; }
 
 class RealModelTest : public testing::TestWithParam<RealModel> {
  protected:

@@ -13,9 +13,7 @@
 namespace ridge {
 namespace {
 
-bool same_bits(float a, float b) {
-  return std::memcmp(&a, &b, 4) == 0;
-}
+bool same_bits(float a, float b) { return std::memcmp(&a, &b, 4) == 0; }
 
 struct Packed {
   std::vector<uint8_t> rows;

@@ -68,9 +68,7 @@ std::string repeated(std::string_view piece, int times) {
   return out;
 }
 
-bool mentions(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+bool mentions(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 Settings tight() {
   Settings settings;
@@ -150,9 +148,7 @@ TEST(JinjaLimits, LongFlatSourceIsNoNesting) {
   EXPECT_EQ(render(repeated("{% if 1 %}x{% endif %}", 5000)).value().size(), 5000u);
 }
 
-TEST(JinjaLimits, SourceSize) {
-  EXPECT_TRUE(mentions(message(std::string(2 << 20, ' ')), "at most 1048576"));
-}
+TEST(JinjaLimits, SourceSize) { EXPECT_TRUE(mentions(message(std::string(2 << 20, ' ')), "at most 1048576")); }
 
 TEST(JinjaLimits, EndlessMacros) {
   EXPECT_TRUE(mentions(message("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), "nested too deep"));

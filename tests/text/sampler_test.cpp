@@ -18,9 +18,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Nothing but a draw from the softmax.
-SamplerOptions plain() {
-  return {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = 7};
-}
+SamplerOptions plain() { return {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = 7}; }
 
 SamplerOptions greedy() {
   SamplerOptions options = plain();
@@ -279,9 +277,7 @@ TEST(Sampler, ASeedGivesTheSameIdsEverywhere) {
   EXPECT_EQ(sequence(all, 1000, 8), (std::vector<TokenId>{5, 402, 231, 512, 541, 772, 876, 95}));
 }
 
-TEST(Sampler, OtherSeedsGiveOtherIds) {
-  EXPECT_NE(sequence({.seed = 1}, 1000, 12), sequence({.seed = 2}, 1000, 12));
-}
+TEST(Sampler, OtherSeedsGiveOtherIds) { EXPECT_NE(sequence({.seed = 1}, 1000, 12), sequence({.seed = 2}, 1000, 12)); }
 
 TEST(Sampler, CountsItsMemory) {
   const Sampler sampler({}, 50'000);

@@ -22,9 +22,7 @@ struct GoldenVocabulary {
   uint64_t memory_limit;
 };
 
-void PrintTo(const GoldenVocabulary& v, std::ostream* out) {
-  *out << v.name;
-}
+void PrintTo(const GoldenVocabulary& v, std::ostream* out) { *out << v.name; }
 
 std::filesystem::path models_dir() {
   if (const char* dir = std::getenv("RIDGE_MODELS_DIR")) return dir;

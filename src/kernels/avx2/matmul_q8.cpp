@@ -12,15 +12,11 @@
 namespace ridge::avx2 {
 namespace {
 
-RIDGE_INLINE __m256i widen(__m256i pairs) {
-  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-}
+RIDGE_INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
 
 // The sum is computed here and now, in a register. Otherwise g++ puts additions off until the sum is used, or makes
 // trees of them, and either way keeps all products until then: in memory, as there are not that many registers.
-RIDGE_INLINE void settle(I& sum) {
-  __asm__("" : "+x"(sum.low), "+x"(sum.high));
-}
+RIDGE_INLINE void settle(I& sum) { __asm__("" : "+x"(sum.low), "+x"(sum.high)); }
 
 // Codes that are at most 63.
 template <class Format>

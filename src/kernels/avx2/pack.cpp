@@ -13,12 +13,8 @@
 namespace ridge::avx2 {
 namespace {
 
-RIDGE_INLINE __m128i load16(const uint8_t* p) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-}
-RIDGE_INLINE void store16(uint8_t* p, __m128i v) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
-}
+RIDGE_INLINE __m128i load16(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+RIDGE_INLINE void store16(uint8_t* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
 
 // Where the 16 rows' current block begins.
 struct Rows {

@@ -44,18 +44,14 @@ RIDGE_INLINE F load_halves(const uint8_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
           _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};
 }
-RIDGE_INLINE I operator|(I a, I b) {
-  return {_mm256_or_si256(a.low, b.low), _mm256_or_si256(a.high, b.high)};
-}
+RIDGE_INLINE I operator|(I a, I b) { return {_mm256_or_si256(a.low, b.low), _mm256_or_si256(a.high, b.high)}; }
 
 // (v >> shift) & mask in every byte; a negative shift goes left. No bits may cross into a byte through the mask.
 RIDGE_INLINE __m256i bits(__m256i v, int shift, uint8_t mask) {
   v = shift >= 0 ? _mm256_srl_epi16(v, _mm_cvtsi32_si128(shift)) : _mm256_sll_epi16(v, _mm_cvtsi32_si128(-shift));
   return _mm256_and_si256(v, _mm256_set1_epi8(static_cast<char>(mask)));
 }
-RIDGE_INLINE I bits(I v, int shift, uint8_t mask) {
-  return {bits(v.low, shift, mask), bits(v.high, shift, mask)};
-}
+RIDGE_INLINE I bits(I v, int shift, uint8_t mask) { return {bits(v.low, shift, mask), bits(v.high, shift, mask)}; }
 
 // (v >> shift) & mask in every 32-bit lane, as a float.
 RIDGE_INLINE F lane_bits(I v, int shift, int mask) {
@@ -83,17 +79,11 @@ RIDGE_INLINE __m128i mxfp4_table() {  // doubled, + 12
 }
 
 // Byte j: column j in its low nibble, column j + 16 in its high one.
-RIDGE_INLINE I nibble_halves(const uint8_t* p, int q) {
-  return bits(load(p + 64 * (q & 3)), q < 4 ? 0 : 4, 15);
-}
+RIDGE_INLINE I nibble_halves(const uint8_t* p, int q) { return bits(load(p + 64 * (q & 3)), q < 4 ? 0 : 4, 15); }
 // The fifth bit of quad q is bit q of every byte.
-RIDGE_INLINE I bit_plane(const uint8_t* p, int q) {
-  return bits(load(p), q - 4, 16);
-}
+RIDGE_INLINE I bit_plane(const uint8_t* p, int q) { return bits(load(p), q - 4, 16); }
 
-RIDGE_INLINE void store_scale(Scales& out, int group, F d, F factor) {
-  Vec::store(out.s[group], Vec::mul(d, factor));
-}
+RIDGE_INLINE void store_scale(Scales& out, int group, F d, F factor) { Vec::store(out.s[group], Vec::mul(d, factor)); }
 RIDGE_INLINE void store_min(Scales& out, int group, F dmin, F factor) {
   Vec::store(out.m[group], Vec::negate(Vec::mul(dmin, factor)));
 }

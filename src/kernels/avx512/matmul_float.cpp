@@ -23,9 +23,7 @@ struct alignas(64) Floats {
   float values[kQuantChunk * kPanelRows];  // [column, row]
 };
 
-RIDGE_INLINE void prefetch(const void* p) {
-  _mm_prefetch(static_cast<const char*>(p) + kPrefetchBytes, _MM_HINT_T0);
-}
+RIDGE_INLINE void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p) + kPrefetchBytes, _MM_HINT_T0); }
 
 // Each weight struct: the bytes of a panel, and columns [col, col + count) as floats, in `buffer` or in place.
 struct WeightF32 {

@@ -26,15 +26,11 @@ struct Tile {
   __m512 m[2];        // minimum of each row, per group
 };
 
-RIDGE_INLINE __m512i load(const uint8_t* p) {
-  return _mm512_loadu_si512(p);
-}
+RIDGE_INLINE __m512i load(const uint8_t* p) { return _mm512_loadu_si512(p); }
 RIDGE_INLINE __m512 load_halves(const uint8_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-RIDGE_INLINE __m512i byte_mask(char value) {
-  return _mm512_set1_epi8(value);
-}
+RIDGE_INLINE __m512i byte_mask(char value) { return _mm512_set1_epi8(value); }
 // (v >> shift) & mask in every byte; a negative shift goes left.
 template <int shift>
 RIDGE_INLINE __m512i bits(__m512i v, char mask) {
@@ -59,9 +55,7 @@ template <int i>
 RIDGE_INLINE __m512i signed_byte(__m512i v) {
   return _mm512_srai_epi32(_mm512_slli_epi32(v, 24 - 8 * i), 24);
 }
-RIDGE_INLINE __m512 scaled(__m512 d, __m512i factor) {
-  return _mm512_mul_ps(d, _mm512_cvtepi32_ps(factor));
-}
+RIDGE_INLINE __m512 scaled(__m512 d, __m512i factor) { return _mm512_mul_ps(d, _mm512_cvtepi32_ps(factor)); }
 // -(d · factor)
 RIDGE_INLINE __m512 negated(__m512 d, __m512i factor) {
   return _mm512_xor_ps(scaled(d, factor), _mm512_set1_ps(-0.0f));
@@ -369,9 +363,7 @@ RIDGE_INLINE size_t panel_stride(size_t cols) {
 }
 
 // Rows [0, 16) of the outputs that exist.
-RIDGE_INLINE __mmask16 row_mask(size_t rows) {
-  return static_cast<__mmask16>(rows >= 16 ? 0xffffu : (1u << rows) - 1);
-}
+RIDGE_INLINE __mmask16 row_mask(size_t rows) { return static_cast<__mmask16>(rows >= 16 ? 0xffffu : (1u << rows) - 1); }
 
 }  // namespace
 }  // namespace ridge::avx512

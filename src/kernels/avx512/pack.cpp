@@ -17,15 +17,9 @@ struct Words {
   __m512i w[4];
 };
 
-RIDGE_INLINE __m128i load_128(const uint8_t* p) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-}
-RIDGE_INLINE void store(uint8_t* p, __m512i v) {
-  _mm512_storeu_si512(p, v);
-}
-RIDGE_INLINE void store_256(uint8_t* p, __m256i v) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
-}
+RIDGE_INLINE __m128i load_128(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+RIDGE_INLINE void store(uint8_t* p, __m512i v) { _mm512_storeu_si512(p, v); }
+RIDGE_INLINE void store_256(uint8_t* p, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
 
 // Rows j, j + 4, j + 8 and j + 12 share a register, so that after the transposition inside its quarters the rows are in
 // order. Inserts from memory do not use the shuffle port, which is the bottleneck: 8 shuffles per 256 bytes.

@@ -108,9 +108,7 @@ float exp_sum(const float* x, size_t n, float max) {
 }
 
 // [capacity / 16][key_dim][16]: where dimension 0 of a slot's key lies; the next one is 16 further.
-size_t key_offset(size_t key_dim, size_t slot) {
-  return slot / 16 * 16 * key_dim + slot % 16;
-}
+size_t key_offset(size_t key_dim, size_t slot) { return slot / 16 * 16 * key_dim + slot % 16; }
 
 void store_key_f16(const float* k, size_t key_dim, void* panels, size_t slot) {
   uint16_t* out = static_cast<uint16_t*>(panels) + key_offset(key_dim, slot);
