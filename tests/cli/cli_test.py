@@ -147,9 +147,12 @@ def test_errors():
         os.chmod(model, 0)
         fails(3, ["info", model], "tiny.gguf")
         os.chmod(model, 0o644)
-    closed = subprocess.run(f"'{A.ridge}' run '{model}' -p hi -n 200 --ignore-eos --temp 0 | head -c 1 > /dev/null; "
-                            "echo ${PIPESTATUS[0]}", shell=True, executable="/bin/bash", capture_output=True, text=True)
-    check(closed.stdout.strip() == "5" and "standard output" in closed.stderr, f"closed stdout: {closed.stdout} {closed.stderr}")
+    reader, writer = os.pipe()
+    os.close(reader)               # whoever listened has left
+    closed = subprocess.run([A.ridge, "run", model, "-p", "hi", "-n", "200", "--ignore-eos", "--temp", "0"], stdout=writer,
+                            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    os.close(writer)
+    check(closed.returncode == 5 and "standard output" in closed.stderr, f"closed stdout: {closed.returncode} {closed.stderr}")
     full = subprocess.run([A.ridge, "info", model], stdout=open("/dev/full", "wb"), stderr=subprocess.PIPE, text=True)
     check(full.returncode == 5 and "standard output" in full.stderr, f"full stdout: {full.returncode} {full.stderr}")
 
