@@ -36,14 +36,15 @@ Result<void> check_free_space(int fd, const std::string& path, uint64_t bytes) {
 
 }  // namespace
 
-OutputFile::OutputFile(UniqueFd fd, const std::string& path, std::string partial)
-    : fd_(std::move(fd)), path_(path), partial_(std::move(partial)) {}
+OutputFile::OutputFile(UniqueFd fd, const std::string& path, std::string partial, Name name)
+    : fd_(std::move(fd)), path_(path), partial_(std::move(partial)), name_(name) {}
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : fd_(std::move(other.fd_)),
       path_(std::move(other.path_)),
       partial_(std::exchange(other.partial_, {})),
-      position_(other.position_) {}
+      position_(other.position_),
+      name_(other.name_) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   if (this == &other) return *this;
@@ -52,6 +53,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   path_ = std::move(other.path_);
   partial_ = std::exchange(other.partial_, {});
   position_ = other.position_;
+  name_ = other.name_;
   return *this;
 }
 
@@ -60,7 +62,18 @@ OutputFile::~OutputFile() { discard(); }
 void OutputFile::discard() {
   if (!fd_) return;
   fd_.reset();
-  ::unlink(partial_.c_str());
+  if (name_ == Name::partial) ::unlink(partial_.c_str());
+}
+
+// A file without a name becomes partial_. Through /proc: the other way needs a capability.
+bool OutputFile::give_name() {
+  if (name_ == Name::partial) return true;
+  std::string self = fmt::format("/proc/self/fd/{}", fd_.get());
+  auto link = [&] { return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, partial_.c_str(), AT_SYMLINK_FOLLOW) == 0; };
+  // A leftover of a dead process with our number is removed.
+  if (!link() && !(errno == EEXIST && ::unlink(partial_.c_str()) == 0 && link())) return false;
+  name_ = Name::partial;
+  return true;
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
@@ -72,12 +85,18 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
                                 S_ISDIR(info.st_mode) ? "a folder" : "a pipe or device, not a regular file"));
   }
   std::string partial = fmt::format("{}.partial-{}", path, ::getpid());
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  UniqueFd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  if (unnamed && ::access("/proc/self/fd", X_OK) == 0) {
+    return OutputFile(std::move(unnamed), path, std::move(partial), Name::none);
+  }
   // O_EXCL: never follow a link that somebody laid there. A leftover of a dead process with our number is removed.
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   UniqueFd fd(::open(partial.c_str(), flags, 0666));
   if (!fd && errno == EEXIST && ::unlink(partial.c_str()) == 0) fd = UniqueFd(::open(partial.c_str(), flags, 0666));
   if (!fd) return failed(path, "cannot be created", errno);
-  return OutputFile(std::move(fd), path, std::move(partial));
+  return OutputFile(std::move(fd), path, std::move(partial), Name::partial);
 }
 
 Result<void> OutputFile::preallocate(uint64_t bytes) {
@@ -127,6 +146,11 @@ Result<void> OutputFile::commit() {
   // Errors that the file system put off (a full network disk, a dying device) come out here at the latest.
   if (::fdatasync(fd_.get()) != 0) {
     Error error = failed(path_, "writing to the device failed", errno);
+    discard();
+    return error;
+  }
+  if (!give_name()) {
+    Error error = failed(path_, "cannot be put in place", errno);
     discard();
     return error;
   }

@@ -1,5 +1,6 @@
-// Writing a file so that it is either whole or not there: written beside as `path.partial-<pid>`, renamed on commit(),
-// removed otherwise. Every write's error is reported, with the path and the offset.
+// Writing a file so that it is either whole or not there: a file without a name (O_TMPFILE), which the kernel forgets
+// however the process ends, and which gets its name on commit(). Where the file system has no such files, it is written
+// beside as `path.partial-<pid>` and removed unless committed. Every write's error is reported, with path and offset.
 //
 // Not for pipes and devices, and not buffered: hand it pieces of some size.
 //
@@ -44,12 +45,15 @@ class OutputFile {
   Result<void> commit();
 
  private:
-  OutputFile(UniqueFd fd, const std::string& path, std::string partial);
+  enum class Name : uint8_t { none, partial };
+  OutputFile(UniqueFd fd, const std::string& path, std::string partial, Name name);
+  bool give_name();
   void discard();
 
   UniqueFd fd_;
   std::string path_, partial_;
   uint64_t position_ = 0;
+  Name name_ = Name::partial;  // whether the file stands as partial_ already
 };
 
 }  // namespace ridge

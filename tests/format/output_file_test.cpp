@@ -26,7 +26,7 @@ TEST(OutputFile, AppearsOnlyWhenCommitted) {
   ASSERT_TRUE(out.write(bytes_of("world")).ok());
   EXPECT_EQ(out.position(), 11u);
   EXPECT_FALSE(std::filesystem::exists(folder / "f"));
-  EXPECT_TRUE(std::filesystem::exists(folder / ("f.partial-" + std::to_string(::getpid()))));
+  EXPECT_LE(folder.entries(), 1u);  // none, or where the file system has no unnamed files the partial one
   ASSERT_TRUE(out.commit().ok());
   EXPECT_EQ(read_file(folder / "f"), bytes_of("hello world"));
   EXPECT_EQ(folder.entries(), 1u);
