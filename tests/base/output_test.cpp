@@ -1,5 +1,6 @@
 // What base writes to stderr: notes by verbosity, and progress bars on a terminal only.
 #include <fcntl.h>
+#include <poll.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -81,9 +82,15 @@ std::string terminal_of(F&& work) {
   work();
   ::dup2(saved, STDERR_FILENO);
   ::close(saved);
-  std::string text(4096, '\0');
-  ssize_t n = ::read(terminal, text.data(), text.size());
-  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  // The kernel hands a terminal's output over in its own time: read until nothing has come for a while.
+  constexpr int kPatienceMs = 500;
+  std::string text;
+  char buffer[4096];
+  for (struct pollfd ready{terminal, POLLIN, 0}; ::poll(&ready, 1, kPatienceMs) > 0;) {
+    ssize_t n = ::read(terminal, buffer, sizeof buffer);
+    if (n <= 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
   ::close(side);
   ::close(terminal);
   return text;
