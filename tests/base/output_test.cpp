@@ -1,7 +1,7 @@
 // What base writes to stderr: notes by verbosity, and progress bars on a terminal only.
 #include <fcntl.h>
-#include <poll.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
