@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_folder.h"
 #include "engine/engine.h"
 
 namespace ridge::golden {
@@ -27,11 +28,7 @@ inline nlohmann::json load(const std::string& name) {
 // Where `ridge models get` keeps its files.
 inline std::string demo_model(const std::string& file) {
   const char* own = std::getenv("RIDGE_MODELS_DIR");
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (own != nullptr) return std::string(own) + "/" + file;
-  if (cache != nullptr) return std::string(cache) + "/ridge/" + file;
-  return std::string(home != nullptr ? home : "") + "/.cache/ridge/" + file;
+  return (own != nullptr ? std::string(own) : cache_folder()) + "/" + file;
 }
 
 // Logits of every position, [tokens][vocabulary].

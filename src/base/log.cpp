@@ -6,13 +6,15 @@
 #include <set>
 #include <string>
 
+#include "base/printable.h"
+
 namespace ridge {
 namespace {
 
 std::atomic<Verbosity> g_verbosity{Verbosity::normal};
 
 void print(std::string_view text) {
-  std::string line = "ridge: " + std::string(text) + "\n";
+  std::string line = "ridge: " + printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -30,6 +32,12 @@ void detail(std::string_view text) {
 }
 
 void warn(std::string_view text) { print(text); }
+
+void note_block(std::string_view text) {
+  if (verbosity() == Verbosity::quiet) return;
+  std::string block = printable(text);
+  std::fwrite(block.data(), 1, block.size(), stderr);
+}
 
 void note_once(std::string_view key, std::string_view text) {
   static std::mutex mutex;

@@ -14,9 +14,10 @@ enum class Verbosity { quiet, normal, verbose };
 void set_verbosity(Verbosity verbosity);
 Verbosity verbosity();
 
-void note(std::string_view text);    // shown unless quiet
-void detail(std::string_view text);  // shown when verbose
-void warn(std::string_view text);    // always shown
+void note(std::string_view text);        // shown unless quiet
+void detail(std::string_view text);      // shown when verbose
+void warn(std::string_view text);        // always shown
+void note_block(std::string_view text);  // a table or a list: its own lines, without the program's name
 void note_once(std::string_view key, std::string_view text);
 
 }  // namespace ridge

@@ -4,7 +4,9 @@
 // dropped, and that is said.
 #include <editline/readline.h>
 #include <fmt/format.h>
+#include <langinfo.h>
 
+#include <clocale>
 #include <cstdlib>
 
 #include "base/log.h"
@@ -69,6 +71,10 @@ class Conversation {
 }  // namespace
 
 Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
+  // Without a UTF-8 locale the line editor drops every character that is not ASCII.
+  if (std::setlocale(LC_CTYPE, "") == nullptr || std::string_view(::nl_langinfo(CODESET)) != "UTF-8") {
+    std::setlocale(LC_CTYPE, "C.UTF-8");
+  }
   note(prompt.is_chat() ? "chat: Ctrl-C stops an answer, Ctrl-D leaves"
                         : "this model has no chat template: it continues your text; Ctrl-C stops it, Ctrl-D leaves");
   Conversation conversation(engine, prompt, flags);
@@ -84,7 +90,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
       }
       return print("\n");
     }
-    if (line->empty()) continue;
+    if (line->find_first_not_of(" \t") == std::string::npos) continue;
     if (Result<void> valid = require_utf8(*line, "the line"); !valid.ok()) {
       warn(valid.error().message);
       continue;

@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/model_store.h"
+#include "machine/cpu.h"
 #include "text/utf8.h"
 
 namespace ridge::cli {
@@ -22,6 +25,12 @@ namespace {
 
 int g_exit_code = 0;
 std::atomic<bool> g_interrupted{false};
+
+// Enough of a text to recognise it by.
+std::string shortened(std::string_view text) {
+  constexpr size_t kEnough = 60;
+  return text.size() <= kEnough ? std::string(text) : std::string(text.substr(0, kEnough)) + "…";
+}
 
 void on_interrupt(int) {
   // A second Ctrl-C means it: end now (the default action is async-signal-safe).
@@ -60,23 +69,45 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--io", flags.io, "reading: auto, uring, threads, buffered")->type_name("NAME");
 }
 
+namespace {
+
+Result<std::vector<int>> parse_cpus(const std::string& text) {
+  std::vector<int> usable = usable_cpus(), cpus;
+  for (TokenId cpu : RIDGE_TRY(parse_ids(text))) {
+    if (std::find(usable.begin(), usable.end(), cpu) == usable.end()) {
+      return usage_error(fmt::format("--cpus {}: this process may use {}", text, fmt::join(usable, ",")));
+    }
+    if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) {
+      return usage_error(fmt::format("--cpus {}: names {} twice", text, cpu));
+    }
+    cpus.push_back(cpu);
+  }
+  if (cpus.empty()) return usage_error("--cpus is empty: name CPUs like 0,2,4");
+  return cpus;
+}
+
+}  // namespace
+
 Result<EngineOptions> engine_options(const EngineFlags& flags) {
   EngineOptions o;
   o.path = RIDGE_TRY(resolve_model(flags.model));
-  if (!flags.memory.empty()) o.memory = RIDGE_TRY(parse_bytes(flags.memory));
-  if (flags.context < 0)
-    return usage_error(fmt::format("--context {} is no usable number: give 1 or more", flags.context));
-  o.context = static_cast<uint64_t>(flags.context);
+  if (flags.memory) o.memory = RIDGE_TRY(parse_bytes(*flags.memory));
+  if (flags.context) {
+    if (*flags.context < 1) {
+      return usage_error(fmt::format("--context {} is no usable number: give 1 or more", *flags.context));
+    }
+    o.context = static_cast<uint64_t>(*flags.context);
+  }
   if (flags.threads) {
     if (*flags.threads < 1)
       return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
     o.threads = *flags.threads;
   }
-  if (!flags.cpus.empty()) {
-    for (TokenId cpu : RIDGE_TRY(parse_ids(flags.cpus))) o.cpus.push_back(cpu);
+  if (flags.cpus) {
+    o.cpus = RIDGE_TRY(parse_cpus(*flags.cpus));
     if (!flags.threads) o.threads = static_cast<int>(o.cpus.size());
   }
-  if (!flags.isa.empty()) o.isa = RIDGE_TRY(parse_isa(flags.isa));
+  if (flags.isa) o.isa = RIDGE_TRY(parse_isa(*flags.isa));
   o.numerics = RIDGE_TRY(parse_numerics(flags.numerics));
   o.io = RIDGE_TRY(parse_io_kind(flags.io));
   return o;
@@ -113,7 +144,7 @@ Result<void> print(std::string_view text) {
   return {};
 }
 
-Result<std::string> read_text(const std::string& path) {
+Result<std::string> read_text(const std::string& path, const TextLimit& limit) {
   bool standard_input = path == "-";
   std::string name = standard_input ? "standard input" : path;
   int fd = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -130,9 +161,23 @@ Result<std::string> read_text(const std::string& path) {
     }
     if (n == 0) break;
     text.append(buffer, static_cast<size_t>(n));
+    if (text.size() > limit.most_bytes) {
+      if (!standard_input) ::close(fd);
+      return bad_input(fmt::format("{}: {}", name, limit.too_long));
+    }
   }
   if (!standard_input) ::close(fd);
   return text;
+}
+
+Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs) {
+  for (const GgufFile& input : inputs) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, input.path, ignored)) {
+      return usage_error(fmt::format("-o {}: is the model itself, which would be lost: name another file", path));
+    }
+  }
+  return {};
 }
 
 Result<void> require_utf8(std::string_view text, std::string_view what) {
@@ -157,18 +202,25 @@ const std::atomic<bool>& interrupt_flag() {
 void clear_interrupt() { g_interrupted = false; }
 
 Result<std::vector<TokenId>> parse_ids(std::string_view text) {
+  // Numbers with one comma, or white space, between them.
+  constexpr std::string_view kSpace = " \t\r\n";
+  Error wrong = usage_error(fmt::format("'{}' is no list of numbers: write them like 1,2,3", shortened(text)));
   std::vector<TokenId> ids;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
+  size_t at = text.find_first_not_of(kSpace);
+  while (at != std::string_view::npos) {
     TokenId id = 0;
-    auto [rest, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || id < 0 || (rest != end && *rest != ',' && *rest != ' ')) {
-      return usage_error(fmt::format("'{}' is no list of numbers: write them like 1,2,3", text));
-    }
+    auto [rest, error] = std::from_chars(text.data() + at, text.data() + text.size(), id);
+    if (error != std::errc() || id < 0) return wrong;
     ids.push_back(id);
-    at = rest;
-    while (at < end && (*at == ',' || *at == ' ')) ++at;
+    size_t end = static_cast<size_t>(rest - text.data());
+    at = text.find_first_not_of(kSpace, end);
+    if (at == std::string_view::npos) break;
+    if (text[at] == ',') {
+      at = text.find_first_not_of(kSpace, at + 1);
+      if (at == std::string_view::npos) return wrong;
+    } else if (at == end) {
+      return wrong;
+    }
   }
   return ids;
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,7 @@ class App;
 
 namespace ridge::cli {
 
-// Set by a subcommand's callback; main returns it.
+// What a command does; its error is printed and decides what exit_code() is after parsing.
 using Run = std::function<Result<void>()>;
 void on_run(CLI::App& command, Run run);
 int exit_code();
@@ -31,11 +32,11 @@ int report(const Error& error);
 // Flags that every command with an engine takes.
 struct EngineFlags {
   std::string model;
-  std::string memory;
-  int64_t context = 0;
+  std::optional<std::string> memory;
+  std::optional<int64_t> context;
   std::optional<int> threads;
-  std::string cpus;
-  std::string isa;
+  std::optional<std::string> cpus;
+  std::optional<std::string> isa;
   std::string numerics = "default";
   std::string io = "auto";
 };
@@ -48,8 +49,15 @@ Result<std::string> resolve_model(const std::string& name);
 // Writes to stdout at once; an I/O error if stdout is closed or full.
 Result<void> print(std::string_view text);
 
-// The text of a file, or of standard input for "-". Bad input for what cannot be read.
-Result<std::string> read_text(const std::string& path);
+// The text of a file, or of standard input for "-", as long as it has at most `most_bytes`; a longer one is bad input
+// with the words of `too_long`, found without reading further. Bad input for what cannot be read.
+struct TextLimit {
+  uint64_t most_bytes = uint64_t{1} << 30;
+  std::string too_long = "the text is longer than 1 GiB: cut it into parts";
+};
+Result<std::string> read_text(const std::string& path, const TextLimit& limit = {});
+// Usage error if writing to `path` would replace one of these files.
+Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs);
 // Bad input with the byte offset if the text is no UTF-8.
 Result<void> require_utf8(std::string_view text, std::string_view what);
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/common.h"
 #include "model/model_file.h"
@@ -121,7 +122,7 @@ std::string table(const Json& j) {
   std::string text;
   auto row = [&](std::string_view name, const std::string& value) { text += fmt::format("{:<16} {}\n", name, value); };
   auto number = [&](const char* key) { return j[key].get<uint64_t>(); };
-  if (!j["name"].get<std::string>().empty()) row("name", j["name"].get<std::string>());
+  if (!j["name"].get<std::string>().empty()) row("name", printable(j["name"].get<std::string>()));
   row("architecture", j["architecture"].get<std::string>());
   row("parameters", format_count(number("parameters")));
   row("weights",
@@ -161,7 +162,7 @@ Result<void> run(const Flags& flags) {
     ModelFile file = RIDGE_TRY(open_model_file(path, Verify::headers));
     text += "\n";
     for (const GgufTensor& t : file.header.tensors()) {
-      text += fmt::format("{:<36} {:<7} {:>18} {:>9}\n", t.name, type_info(t.type).name, shape_text(t),
+      text += fmt::format("{:<36} {:<7} {:>18} {:>9}\n", printable(t.name), type_info(t.type).name, shape_text(t),
                           format_bytes(t.bytes));
     }
   }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <iostream>
 #include <new>
 #include <system_error>
 
@@ -59,12 +60,10 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForAllHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
+  } catch (const CLI::Success& e) {  // help or version was asked for
+    int code = app.exit(e);
+    if (std::cout.flush()) return code;
+    return report(ridge::io_error("standard output cannot be written: the text is not complete"));
   } catch (const std::bad_alloc&) {
     return report(
         ridge::does_not_fit("out of memory: the system refused an allocation; give --memory a smaller value"));

@@ -8,10 +8,13 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "base/cache_folder.h"
 #include "base/log.h"
 #include "base/units.h"
 
@@ -54,8 +57,11 @@ Result<Finished> run_program(std::vector<std::string> words) {
   if (error != 0)
     return io_error(fmt::format("{} cannot be run ({}): install it first", words[0], std::strerror(error)));
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended != pid) return io_error(fmt::format("{}: its end was not seen ({})", words[0], std::strerror(errno)));
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }
@@ -126,11 +132,22 @@ const DemoModel* find_demo_model(std::string_view name) {
 }
 
 std::string model_cache_folder() {
-  if (const char* own = std::getenv("RIDGE_MODELS_DIR"); own != nullptr && *own != '\0') return own;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
-    return fmt::format("{}/ridge", cache);
-  const char* home = std::getenv("HOME");
-  return fmt::format("{}/.cache/ridge", home != nullptr ? home : "/tmp");
+  const char* own = std::getenv("RIDGE_MODELS_DIR");
+  return own != nullptr && *own != '\0' ? own : cache_folder();
+}
+
+// Folders of fetches that were killed: their process is gone.
+void sweep_old_fetches() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(model_cache_folder(), ignored)) {
+    std::string name = entry.path().filename().string();
+    constexpr std::string_view kPrefix = "fetch-";
+    pid_t pid = 0;
+    if (name.compare(0, kPrefix.size(), kPrefix) != 0) continue;
+    auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size() || pid <= 0) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  }
 }
 
 std::string demo_model_path(const DemoModel& model) { return fmt::format("{}/{}", model_cache_folder(), model.file); }
@@ -142,8 +159,11 @@ Result<void> fetch_demo_model(const DemoModel& model) {
     note(fmt::format("'{}' is in the cache already: {}", model.name, target));
     return {};
   }
+  if (model_cache_folder().empty())
+    return io_error("this user has no home folder to keep models in: set XDG_CACHE_HOME");
   fs::create_directories(model_cache_folder(), error);
   if (error) return io_error(fmt::format("{}: cannot be made ({})", model_cache_folder(), error.message()));
+  sweep_old_fetches();
   TemporaryFolder folder{fs::path(model_cache_folder()) / fmt::format("fetch-{}", ::getpid())};
   fs::create_directories(folder.path, error);
   if (error) return io_error(fmt::format("{}: cannot be made ({})", folder.path.string(), error.message()));

@@ -25,7 +25,7 @@ struct DemoModel {
 
 std::span<const DemoModel> demo_models();
 const DemoModel* find_demo_model(std::string_view name);
-std::string model_cache_folder();  // $RIDGE_MODELS_DIR, else $XDG_CACHE_HOME/ridge or ~/.cache/ridge
+std::string model_cache_folder();  // $RIDGE_MODELS_DIR, else cache_folder(); may be empty
 std::string demo_model_path(const DemoModel& model);
 // Fetches into the cache unless it is there already with the right size; leaves no half file.
 Result<void> fetch_demo_model(const DemoModel& model);

@@ -43,6 +43,7 @@ Result<void> run(const Flags& flags) {
   KernelChoice kernels = RIDGE_TRY(choose_kernels({}));
   ThreadPool pool({.threads = flags.threads ? *flags.threads : static_cast<int>(usable_cpus().size()), .cpus = {}});
   Gguf source = RIDGE_TRY(Gguf::open(path));
+  RIDGE_TRY(refuse_overwriting(out, source.files()));
   RIDGE_TRY(write_ridge_pack(source, out, {.pool = &pool, .pack = kernels.kernels.pack, .as_panels = {}}));
   struct stat info {};
   uint64_t bytes = ::stat(out.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;

@@ -30,6 +30,16 @@ struct Flags {
 
 constexpr uint32_t kLogitsRows = 16;
 
+// With --windows the rest of the text is of no use; 64 bytes a token is more than prose or code ever has.
+void keep_enough(std::string& text, const Flags& flags) {
+  constexpr uint64_t kMostBytesPerToken = 64;
+  uint64_t enough = flags.windows * flags.window * kMostBytesPerToken;
+  if (flags.windows == 0 || text.size() <= enough) return;
+  while (enough > 0 && (static_cast<unsigned char>(text[enough]) & 0xc0) == 0x80) --enough;  // never inside a character
+  text.resize(enough);
+  text.shrink_to_fit();
+}
+
 Result<void> run(const Flags& flags) {
   constexpr uint32_t kLeast = 4, kMost = 1u << 20;
   if (flags.window < kLeast || flags.window > kMost) {
@@ -39,6 +49,8 @@ Result<void> run(const Flags& flags) {
   options.default_context = flags.window;
   options.logits_rows = kLogitsRows;
   std::string text = RIDGE_TRY(read_text(flags.file));
+  keep_enough(text, flags);
+  options.text_bytes = text.size();
   RIDGE_TRY(require_utf8(text, flags.file));
   // With --kl two engines share the budget: the account of the second one contains the first.
   std::optional<uint64_t> whole = options.memory;

@@ -47,26 +47,22 @@ Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std:
   return out;
 }
 
-Result<std::string> prompt_text(const RunFlags& flags) {
-  std::string text;
-  if (flags.prompt) text = *flags.prompt;
-  if (!flags.file.empty()) {
-    std::string from_file = RIDGE_TRY(read_text(flags.file));
-    text = text.empty() ? from_file : text + "\n\n" + from_file;
-  }
-  RIDGE_TRY(require_utf8(text, flags.file.empty() ? "the prompt" : flags.file));
-  return text;
-}
-
-// A text that no tokenizer brings into the context is refused before the model is loaded, and before its copies take
-// memory that the account does not know. 64 bytes a token is more than prose or code ever has.
-Result<void> check_length(const std::string& text, const EngineOptions& options) {
+// The prompt of -p and -f. A text that no tokenizer brings into the context is refused before all of it is read: 64
+// bytes a token is more than prose or code ever has.
+Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& options) {
   constexpr uint64_t kMostBytesPerToken = 64, kDefaultContext = 4096;
   uint64_t context = options.context != 0 ? options.context : kDefaultContext;
-  if (text.size() <= context * kMostBytesPerToken) return {};
-  return bad_input(
-      fmt::format("the prompt has {} bytes, more than a context of {} can hold: shorten it or raise --context",
-                  format_count(text.size()), context));
+  TextLimit limit{.most_bytes = context * kMostBytesPerToken,
+                  .too_long = fmt::format("the prompt is longer than a context of {} can hold: shorten it or raise "
+                                          "--context",
+                                          context)};
+  std::string text = flags.prompt.value_or("");
+  RIDGE_TRY(require_utf8(text, "the prompt"));
+  if (text.size() > limit.most_bytes) return bad_input(limit.too_long);
+  if (!flags.file) return text;
+  std::string from_file = RIDGE_TRY(read_text(*flags.file, limit));
+  RIDGE_TRY(require_utf8(from_file, *flags.file == "-" ? "standard input" : *flags.file));
+  return text.empty() ? from_file : text + "\n\n" + from_file;
 }
 
 Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
@@ -105,18 +101,18 @@ Result<void> run(RunFlags& flags) {
   flags.sampler.seed = flags.seed ? *flags.seed : std::random_device{}();
   RIDGE_TRY(check(flags.sampler));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
-  bool has_prompt = flags.prompt || !flags.file.empty();
+  bool has_prompt = flags.prompt || flags.file;
   bool terminal = ::isatty(STDIN_FILENO) == 1;
   if (!has_prompt && !terminal) flags.file = "-";
   if (!has_prompt && terminal && flags.json) return usage_error("--json needs a prompt: give -p TEXT, -f FILE or -");
   bool chats = !has_prompt && terminal;
-  std::string text = chats ? "" : RIDGE_TRY(prompt_text(flags));
+  std::string text = chats ? "" : RIDGE_TRY(prompt_text(flags, options));
   if (flags.system) RIDGE_TRY(require_utf8(*flags.system, "--system"));
   for (const std::string& stop : flags.stops) RIDGE_TRY(require_utf8(stop, "--stop"));
-  RIDGE_TRY(check_length(text, options));
+  options.text_bytes = text.size();
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
-  if (flags.explain) note("\n" + explanation(*engine));
+  if (flags.explain) note_block(explanation(*engine));
   Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
   if (flags.system && !prompt.is_chat()) {
     note(flags.raw ? "--system is not used with --raw" : "--system is not used: this model has no chat template");
@@ -125,7 +121,7 @@ Result<void> run(RunFlags& flags) {
   Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, text, prompt, sampler);
   RIDGE_TRY(std::move(done));
   if (flags.stats) {
-    note("\n" + run_table(*engine));
+    note_block(run_table(*engine));
   } else {
     note(run_summary(*engine));
   }
@@ -162,7 +158,7 @@ void add_run(CLI::App& app) {
   auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
   add_engine_flags(*command, flags->engine);
   command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
-  command->add_option("-f,--file", flags->file, "read it from a file")->type_name("FILE");
+  command->add_option("-f,--file", flags->file, "read it from a file, after the text of -p")->type_name("FILE");
   command
       ->add_option_function<std::string>(
           "INPUT",

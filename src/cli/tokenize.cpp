@@ -58,6 +58,7 @@ Result<void> tokenize(const Flags& flags) {
   auto tokenizer = RIDGE_TRY(open_tokenizer(flags.model));
   if (flags.lines_json) return tokenize_lines(*tokenizer, flags);
   std::string text = flags.text ? *flags.text : RIDGE_TRY(read_text("-"));
+  RIDGE_TRY(require_utf8(text, flags.text ? "the text" : "standard input"));
   std::vector<TokenId> ids = tokenizer->encode(text, encode_options(flags));
   if (!flags.json) return print(fmt::format("{}\n", fmt::join(ids, " ")));
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
@@ -69,7 +70,6 @@ Result<void> detokenize(const Flags& flags) {
   auto tokenizer = RIDGE_TRY(open_tokenizer(flags.model));
   std::string words = fmt::format("{}", fmt::join(flags.ids, " "));
   if (words.empty() || words == "-") words = RIDGE_TRY(read_text("-"));
-  std::replace(words.begin(), words.end(), '\n', ' ');
   std::vector<TokenId> ids = RIDGE_TRY(parse_ids(words));
   for (TokenId id : ids) {
     if (static_cast<size_t>(id) >= tokenizer->size()) {

@@ -181,7 +181,7 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, uin
 Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
   constexpr uint64_t kThreadStack = 128 * kKiB;
   // Text of the conversation, its tokens, and what a chat template makes of it on the way.
-  constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48;
+  constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;
   a.add("program and libraries", process_.mapped_files);
   a.add("tokenizer, metadata and heap", process_.anonymous);
@@ -191,7 +191,8 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
                                        options_.numerics == Numerics::exact);
   a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
   a.add("norms and biases", 2 * model_->vector_bytes());
-  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition);
+  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
+                                options_.text_bytes * kCopiesOfText);
   a.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
   a.add("page tables and reserve", kReserve + a.total() / 256);
   return a;
@@ -290,10 +291,9 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
     }
   }
   if (position() + ids.size() > context_) {
-    return bad_input(
-        fmt::format("{} tokens do not fit into the context of {} ({} are there already): shorten the text or raise "
-                    "--context",
-                    ids.size(), context_, position()));
+    return bad_input(fmt::format("{} tokens do not fit into the context of {}{}: shorten the text or raise --context",
+                                 ids.size(), context_,
+                                 position() == 0 ? "" : fmt::format(", of which {} are used", position())));
   }
   return {};
 }

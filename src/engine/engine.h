@@ -45,6 +45,7 @@ struct EngineOptions {
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
   bool need_tokenizer = true;
+  uint64_t text_bytes = 0;  // of text that will be tokenised at once, for the account
   Trace* trace = nullptr;
 };
 

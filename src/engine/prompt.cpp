@@ -9,7 +9,7 @@ Result<Prompt> Prompt::create(const Engine& engine, PromptKind kind) {
   p.engine_ = &engine;
   const Metadata& metadata = engine.model().file().metadata();
   auto source = RIDGE_TRY(metadata.string("tokenizer.chat_template"));
-  if (kind == PromptKind::raw || !source) return p;
+  if (kind == PromptKind::raw || !source || source->empty()) return p;
   auto parsed = ChatTemplate::parse(*source);
   if (!parsed.ok()) {
     return bad_input(fmt::format("{}: its chat template is not understood ({}): use --raw to give the text as it is",

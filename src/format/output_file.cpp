@@ -44,6 +44,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       path_(std::move(other.path_)),
       partial_(std::exchange(other.partial_, {})),
       position_(other.position_),
+      dirty_(other.dirty_.load()),
       name_(other.name_) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
@@ -53,6 +54,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   path_ = std::move(other.path_);
   partial_ = std::exchange(other.partial_, {});
   position_ = other.position_;
+  dirty_ = other.dirty_.load();
   name_ = other.name_;
   return *this;
 }
@@ -137,8 +139,20 @@ Result<void> OutputFile::write_at(uint64_t offset, std::span<const uint8_t> byte
     if (n == 0) return failed(path_, fmt::format("writing at {} failed", format_count(offset)), EIO, offset);
     bytes = bytes.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
+    drop_written(static_cast<uint64_t>(n));
   }
   return {};
+}
+
+// Pages can only be dropped once they are on the device, so the writer waits for it every few hundred KiB: a disk takes
+// longer for the data itself.
+void OutputFile::drop_written(uint64_t bytes) {
+  constexpr uint64_t kStep = 512 * kKiB;
+  if (dirty_.fetch_add(bytes) + bytes < kStep) return;
+  dirty_ = 0;
+  (void)::sync_file_range(fd_.get(), 0, 0,
+                          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 Result<void> OutputFile::commit() {

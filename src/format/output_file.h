@@ -2,7 +2,8 @@
 // however the process ends, and which gets its name on commit(). Where the file system has no such files, it is written
 // beside as `path.partial-<pid>` and removed unless committed. Every write's error is reported, with path and offset.
 //
-// Not for pipes and devices, and not buffered: hand it pieces of some size.
+// Not for pipes and devices, and not buffered: hand it pieces of some size. What is written leaves the page cache as it
+// goes, since a memory budget counts that as well.
 //
 //   OutputFile out = RIDGE_TRY(OutputFile::create("logits.npy"));
 //   RIDGE_TRY(out.preallocate(bytes));         // a full disk is found before the work, not after it
@@ -13,6 +14,7 @@
 // write_at() may be called by several threads at once; everything else by one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -49,11 +51,13 @@ class OutputFile {
   OutputFile(UniqueFd fd, const std::string& path, std::string partial, Name name);
   bool give_name();
   void discard();
+  void drop_written(uint64_t bytes);
 
   UniqueFd fd_;
   std::string path_, partial_;
   uint64_t position_ = 0;
-  Name name_ = Name::partial;  // whether the file stands as partial_ already
+  std::atomic<uint64_t> dirty_{0};  // bytes written since the page cache was last emptied
+  Name name_ = Name::partial;       // whether the file stands as partial_ already
 };
 
 }  // namespace ridge

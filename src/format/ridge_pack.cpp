@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/cache_folder.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/units.h"
@@ -100,10 +101,10 @@ Result<void> RidgePackReader::check_header(uint64_t file_bytes) const {
                      12);
   }
   if (header_.file_bytes != file_bytes) {
-    return bad_input(
-        fmt::format("{}: has {} bytes, expected {}: the file is cut short; copy it or pack the model again", path_,
-                    format_count(file_bytes), format_count(header_.file_bytes)),
-        file_bytes);
+    return bad_input(fmt::format("{}: has {} bytes, expected {}: the file {}; copy it or pack the model again", path_,
+                                 format_count(file_bytes), format_count(header_.file_bytes),
+                                 file_bytes < header_.file_bytes ? "is cut short" : "goes on after its end"),
+                     file_bytes);
   }
   const bool in_order = header_.meta_bytes >= sizeof(PackHeader) && header_.meta_bytes <= header_.data_begin &&
                         header_.data_begin <= file_bytes && header_.data_begin % kPackAlign == 0;
@@ -297,14 +298,6 @@ Result<std::string> identity_of(const std::string& path) {
                      info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
 }
 
-std::string default_cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] != '\0') return (fs::path(cache) / "ridge").string();
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] != '\0') return (fs::path(home) / ".cache/ridge").string();
-  return "";
-}
-
 bool holds_text(const fs::path& path, const std::string& text) {
   auto in = FileStream::open(path.string(), {.chunk_bytes = 4 * kKiB});
   if (!in.ok() || in.value().size() != text.size()) return false;
@@ -323,8 +316,8 @@ Result<void> remember(const fs::path& record, const std::string& identity) {
 
 }  // namespace
 
-Result<void> ensure_verified(const std::string& path, const std::string& cache_folder) {
-  const std::string folder = cache_folder.empty() ? default_cache_folder() : cache_folder;
+Result<void> ensure_verified(const std::string& path, const std::string& where) {
+  const std::string folder = where.empty() ? cache_folder() : where;
   const std::string identity = RIDGE_TRY(identity_of(path));
   const fs::path record =
       fs::path(folder) / fmt::format("verified-{:016x}", XXH3_64bits(identity.data(), identity.size()));

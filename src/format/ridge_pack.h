@@ -54,10 +54,9 @@ Result<RidgePack> open_ridge_pack(const std::string& path);
 // Bad input: the first tensor that differs.
 Result<void> verify_ridge_pack(const std::string& path);
 
-// The same, unless this very file (device, inode, size, times) was verified before: that is remembered in
-// `cache_folder`
-// ($XDG_CACHE_HOME/ridge or ~/.cache/ridge if empty).
-Result<void> ensure_verified(const std::string& path, const std::string& cache_folder = "");
+// The same, unless this very file (device, inode, size, times) was verified before: that is remembered in the
+// folder `where` (cache_folder() if empty).
+Result<void> ensure_verified(const std::string& path, const std::string& where = "");
 
 struct RidgePackOptions {
   ThreadPool* pool = nullptr;

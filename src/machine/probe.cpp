@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/cache_folder.h"
 #include "base/progress.h"
 #include "base/units.h"
 #include "machine/bandwidth.h"
@@ -44,7 +45,13 @@ std::string contention_of(const std::vector<ReadPoint>& reads, const CpuWatch& w
 Result<StorageFile> storage_file(const ProbeOptions& options) {
   if (!options.storage_file.empty()) return StorageFile::open(options.storage_file);
   std::string folder = options.storage_folder;
-  if (folder.empty()) folder = std::filesystem::path(default_profile_path()).parent_path().string();
+  if (folder.empty()) {
+    folder = cache_folder();
+    std::error_code ignored;  // writing the file says why the folder is of no use
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  }
+  if (folder.empty())
+    return usage_error("this user has no home folder to write a test file to: name one with --folder");
   return StorageFile::temporary(folder, (options.quick ? 64 : 256) * kMiB);
 }
 

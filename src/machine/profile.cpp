@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -21,6 +19,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "base/cache_folder.h"
 #include "base/units.h"
 
 namespace ridge {
@@ -280,14 +279,8 @@ Result<void> save_profile(const MachineProfile& profile, const std::string& path
 }
 
 std::string default_profile_path() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/ridge/machine.toml";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') {
-    const passwd* user = ::getpwuid(::getuid());
-    home = user != nullptr ? user->pw_dir : "/tmp";
-  }
-  return std::string(home) + "/.cache/ridge/machine.toml";
+  std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/machine.toml";
 }
 
 }  // namespace ridge

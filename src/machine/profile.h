@@ -52,6 +52,6 @@ struct MachineProfile {
 
 Result<MachineProfile> load_profile(const std::string& path);
 Result<void> save_profile(const MachineProfile& profile, const std::string& path);
-std::string default_profile_path();  // $XDG_CACHE_HOME/ridge/machine.toml or ~/.cache/ridge/machine.toml
+std::string default_profile_path();  // machine.toml in cache_folder(); empty if there is none
 
 }  // namespace ridge

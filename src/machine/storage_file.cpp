@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -60,8 +59,6 @@ Result<StorageFile> StorageFile::open(const std::string& path) {
 }
 
 Result<StorageFile> StorageFile::temporary(const std::string& folder, uint64_t bytes) {
-  std::error_code ignored;  // opening the file says why the folder is of no use
-  std::filesystem::create_directories(folder, ignored);
   int fd = open_nameless(folder);
   if (fd < 0) {
     return io_error(

@@ -195,12 +195,15 @@ Result<Plan> make_plan(const PlanInput& input) {
   }
   if (!best) {
     Account least = smallest_account(input);
+    // What a process has on its heap differs by a few pages from run to run: the figure named holds for all of them.
+    constexpr uint64_t kSpread = 256 * kKiB;
+    uint64_t enough = (least.total() + kSpread + kMiB - 1) / kMiB;
+    bool wish = input.budget_reason == "--memory";
     return does_not_fit(
-        fmt::format("the model does not fit into {} ({}): the least it needs is {}\n{}{} {}M or more, or give "
-                    "a smaller --context",
-                    format_bytes(*input.budget), input.budget_reason, format_bytes(least.total()), least.table(),
-                    input.budget_reason == "--memory" ? "give --memory" : "raise that limit to",
-                    (least.total() + kMiB - 1) / kMiB));
+        fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {}M or more, or give a "
+                    "smaller --context",
+                    format_bytes(*input.budget), input.budget_reason, least.table(),
+                    wish ? "give --memory" : "raise that limit to", enough));
   }
   best->bound = bound_of(best->program, best->placement, input.rates);
   explain(*best, input);

@@ -28,6 +28,8 @@ bool concerns(const std::string& line, const Program& program) {
   return false;
 }
 
+std::string tokens(uint64_t n) { return fmt::format("{} token{}", n, n == 1 ? "" : "s"); }
+
 std::string roof_words(const RunFigures& f) {
   if (f.decode_tokens == 0 || f.bound_tokens_per_s <= 0) return "";
   if (!f.bound_measured) return "`ridge probe` tells how far from the bound";
@@ -70,8 +72,8 @@ std::string run_summary(const Engine& engine) {
   auto add = [&](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : " · ") + part;
   };
-  if (f.prompt_tokens > 0) add(fmt::format("prompt {} tokens at {:.1f}/s", f.prompt_tokens, f.prompt_tokens_per_s));
-  if (f.decode_tokens > 0) add(fmt::format("{} tokens at {:.1f}/s", f.decode_tokens, f.decode_tokens_per_s));
+  if (f.prompt_tokens > 0) add(fmt::format("prompt {} at {:.1f}/s", tokens(f.prompt_tokens), f.prompt_tokens_per_s));
+  if (f.decode_tokens > 0) add(fmt::format("{} at {:.1f}/s", tokens(f.decode_tokens), f.decode_tokens_per_s));
   add(engine.budget_is_promise()
           ? fmt::format("peak {} of {}", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes))
           : fmt::format("peak {}", format_bytes(f.peak_bytes)));

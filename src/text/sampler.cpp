@@ -54,7 +54,7 @@ Result<void> check(const SamplerOptions& options, std::optional<size_t> vocabula
   const float m = options.min_p;
   // Written so that NaN fails.
   if (!(options.temperature >= 0.0f && std::isfinite(options.temperature))) {
-    return out_of_range("--temperature", "[0, infinity)", options.temperature);
+    return out_of_range("--temp", "[0, infinity)", options.temperature);
   }
   if (options.top_k < 0) return usage_error(fmt::format("--top-k must be 0 (off) or more, not {}", options.top_k));
   if (!(p > 0.0f && p <= 1.0f)) return out_of_range("--top-p", "(0, 1]", p);

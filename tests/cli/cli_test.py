@@ -29,7 +29,8 @@ def check(condition, what):
 def run(*words, stdin=None, env=None, text=True, **more):
     full = dict(os.environ, **(env or {}))
     # A random model writes bytes that are no text.
-    return subprocess.run([A.ridge, *map(str, words)], input=stdin, capture_output=True, text=text,
+    words = [w if isinstance(w, bytes) else str(w) for w in words]
+    return subprocess.run([A.ridge, *words], input=stdin, capture_output=True, text=text,
                           errors="replace" if text else None, env=full, timeout=600,
                           **({"stdin": subprocess.DEVNULL} if stdin is None else {}), **more)
 
@@ -37,6 +38,8 @@ def run(*words, stdin=None, env=None, text=True, **more):
 def fails(code, words, part, stdin=None, **more):
     """The command ends with this code and says one line that holds `part`."""
     r = run(*words, stdin=stdin, **more)
+    if isinstance(r.stderr, bytes):
+        r.stdout, r.stderr = r.stdout.decode(), r.stderr.decode()
     said = [line for line in r.stderr.splitlines() if line.strip()]
     check(r.returncode == code, f"{words}: exit {r.returncode}, expected {code}: {r.stderr[-300:]}")
     check(part in r.stderr, f"{words}: says {r.stderr.strip()!r}, expected {part!r}")
@@ -143,6 +146,22 @@ def test_errors():
     refused = run("run", model, "-p", "hi", "--memory", "1M")
     check(refused.returncode == 4 and "needs" in refused.stderr and "--memory" in refused.stderr,
           f"--memory 1M: {refused.returncode}, {refused.stderr!r}")
+    for flag in ("--memory", "--cpus", "--isa"):
+        fails(2, ["run", model, "-p", "hi", flag, ""], "'" if flag != "--cpus" else "--cpus")
+    fails(2, ["run", model, "-p", "hi", "--cpus", "4000"], "4000")
+    fails(2, ["run", model, "-p", "hi", "--cpus", "0,0"], "twice")
+    fails(2, ["logits", model, "--tokens", "1,,2", "-o", os.path.join(T, "x.npy")], "1,,2")
+    fails(2, ["logits", model, "--tokens", "1,2", "-o", model], "lost")
+    fails(2, ["pack", model, "-o", model], "lost")
+    check(open(model, "rb").read() == whole, "the model was changed")
+    fails(3, ["tokenize", model], "UTF-8", stdin="caf\udce9".encode("utf-8", "surrogateescape"), text=False)
+    fails(3, ["run", model, "-p", "hi", "--system", b"\xff"], "UTF-8")
+    fails(3, ["run", model, "-p", "hi", "--stop", b"\xff"], "UTF-8")
+    escape = gguf_files.tiny()
+    escape.keys["general.name"] = "evil\x1b[31m\x1b]0;title\x07\r"
+    shown = run("info", f("escape.gguf", escape.bytes()))
+    check(shown.returncode == 0 and "\x1b" not in shown.stdout and "\\x1b" in shown.stdout, f"escapes: {shown.stdout[:80]!r}")
+    fails(3, ["info", os.path.join(T, "\x1b[31m")], "\\x1b[31m")
     if os.geteuid() != 0:
         os.chmod(model, 0)
         fails(3, ["info", model], "tiny.gguf")
@@ -227,6 +246,15 @@ def test_run():
     check(want.returncode == 0 and len(want.stdout) > 10, f"smollm2: {want.stderr}")
     stop = run("run", smol, "-p", "Count from one to five.", "--temp", "0", "-n", "24", "--stop", want.stdout[4:9])
     check(stop.stdout == want.stdout[:4] + "\n", f"--stop: {stop.stdout!r}")
+    copy = os.path.join(T, "shrinks.gguf")
+    shutil.copyfile(smol, copy)
+    going = subprocess.Popen([A.ridge, "run", copy, "-p", "Tell a long story.", "--temp", "0", "-n", "400", "--ignore-eos", "--memory",
+                              "45M", "--context", "512"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    going.stdout.read(1)                       # the first letter of the answer
+    os.truncate(copy, 50_000_000)
+    _, said = going.communicate(timeout=300)
+    check(going.returncode == 3 and len(said.splitlines()) == 1 and b"shrinks.gguf" in said,
+          f"a file that shrinks: exit {going.returncode}, {said!r}")
     for budget in ("110M", "80M", "64M", "45M"):
         for io in ("uring", "threads", "buffered"):
             got = run("run", smol, "-p", "Count from one to five.", "--temp", "0", "-n", "24", "--memory", budget,

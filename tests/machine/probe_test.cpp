@@ -172,8 +172,10 @@ TEST_F(Storage, TheTemporaryFileHasNoName) {
   EXPECT_EQ(past.error().offset, 2 * kMiB);
 }
 
-TEST_F(Storage, MakesTheFolderOfTheTemporaryFile) {
-  EXPECT_TRUE(StorageFile::temporary((folder / "a/b").string(), kMiB).ok());
+TEST_F(Storage, MakesNoFolderForTheTemporaryFile) {
+  EXPECT_FALSE(StorageFile::temporary((folder / "a/b").string(), kMiB).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  EXPECT_TRUE(StorageFile::temporary(folder.string(), kMiB).ok());
   std::ofstream(folder / "file") << "x";
   auto refused = StorageFile::temporary((folder / "file/below").string(), kMiB);
   ASSERT_FALSE(refused.ok());

@@ -77,7 +77,14 @@ TEST(Planner, BelowTheSmallestBudgetItRefusesAndNamesIt) {
   auto refused = make_plan(input(50, least - 1));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::does_not_fit);
+  // The table sums to the least, and the figure to give holds.
   EXPECT_NE(refused.error().message.find(format_bytes(least)), std::string::npos) << refused.error().message;
+  uint64_t named = 0;
+  size_t at = refused.error().message.find("give --memory ");
+  ASSERT_NE(at, std::string::npos) << refused.error().message;
+  named = std::stoull(refused.error().message.substr(at + 14)) * kMiB;
+  EXPECT_GT(named, least);
+  EXPECT_LT(named, least + 2 * kMiB);
 }
 
 TEST(Planner, PinsAreSpreadEvenly) {

@@ -294,9 +294,9 @@ std::string complaint(const SamplerOptions& options, std::optional<size_t> vocab
 
 TEST(SamplerCheck, NamesTheFlagTheRangeAndTheValue) {
   EXPECT_EQ(complaint({}), "");
-  EXPECT_EQ(complaint({.temperature = -1.0f}), "--temperature must lie in [0, infinity), not -1");
-  EXPECT_EQ(complaint({.temperature = kNan}), "--temperature must lie in [0, infinity), not nan");
-  EXPECT_EQ(complaint({.temperature = kInfinity}), "--temperature must lie in [0, infinity), not inf");
+  EXPECT_EQ(complaint({.temperature = -1.0f}), "--temp must lie in [0, infinity), not -1");
+  EXPECT_EQ(complaint({.temperature = kNan}), "--temp must lie in [0, infinity), not nan");
+  EXPECT_EQ(complaint({.temperature = kInfinity}), "--temp must lie in [0, infinity), not inf");
   EXPECT_EQ(complaint({.top_k = -3}), "--top-k must be 0 (off) or more, not -3");
   EXPECT_EQ(complaint({.top_p = 1.5f}), "--top-p must lie in (0, 1], not 1.5");
   EXPECT_EQ(complaint({.top_p = 0.0f}), "--top-p must lie in (0, 1], not 0");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/cache_folder.h"
 #include "format/gguf.h"
 #include "tests/text/valid_utf8.h"
 
@@ -26,9 +27,7 @@ void PrintTo(const GoldenVocabulary& v, std::ostream* out) { *out << v.name; }
 
 std::filesystem::path models_dir() {
   if (const char* dir = std::getenv("RIDGE_MODELS_DIR")) return dir;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::filesystem::path(cache) / "ridge";
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home ? home : ".") / ".cache" / "ridge";
+  return cache_folder();
 }
 
 std::filesystem::path file_of(const GoldenVocabulary& v) {
