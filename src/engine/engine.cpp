@@ -133,13 +133,14 @@ Result<void> Engine::prepare() {
 
 Result<void> Engine::choose_budget() {
   MemoryLimits limits = memory_limits();
-  // What we already hold is part of the charge that the limits leave us.
-  uint64_t offered = limits.available + process_.resident;
+  // What we already hold is part of the charge that the limits leave us; pages of the program itself may be charged to
+  // whoever ran it first.
+  uint64_t offered = limits.available + process_.anonymous;
   budget_ = offered;
   budget_reason_ = limits.reason;
   if (!options_.memory) return {};
   // A container of exactly the budget offers a little less, by what the kernel has charged to it before.
-  constexpr uint64_t kTolerance = 8 * kMiB;
+  constexpr uint64_t kTolerance = 3 * kMiB;
   if (*options_.memory <= offered + kTolerance) {
     budget_ = *options_.memory;
     budget_reason_ = "--memory";
