@@ -1,7 +1,7 @@
 // A small pool of compute threads: every worker runs the same function, the caller is worker 0.
 //
 // Workers spin for a while after a job and then sleep, so that the many short jobs of one token do not pay for a
-// wake-up each, and an idle program costs nothing. Not a task scheduler: no queues, no stealing, no futures.
+// wake-up each, and an idle program costs nothing. Not a task scheduler: no queues, no futures.
 //
 //   ThreadPool pool({.threads = 2});
 //   pool.split(rows, 16, [&](size_t begin, size_t end, int worker) { … });
@@ -38,6 +38,11 @@ class ThreadPool {
   // Cuts [0, count) into one contiguous range per worker, each but the last a multiple of `grain`, and runs
   // job(begin, end, worker) for those that are not empty. Which worker does what never changes a result.
   void split(size_t count, size_t grain, FunctionRef<void(size_t begin, size_t end, int worker)> job);
+
+  // The same for work of which a piece takes microseconds, on cores that are not equally fast or not ours alone: a
+  // worker takes half of what is left of its range, at least `grain`, again and again; one that has finished takes half
+  // of what another has left. count < 2^32.
+  void share(size_t count, size_t grain, FunctionRef<void(size_t begin, size_t end, int worker)> job);
 
  private:
   struct State;

@@ -180,7 +180,7 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, uin
 }  // namespace
 
 Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
-  constexpr uint64_t kThreadStack = 128 * kKiB;
+  constexpr uint64_t kThreadStack = 192 * kKiB;
   // Text of the conversation, its tokens, and what a chat template makes of it on the way.
   constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;

@@ -32,7 +32,8 @@ struct Machinery {
   Trace* trace = nullptr;
 };
 
-// Scratch per thread: one panel of the widest matrix that may stream in file layout.
+// Scratch per thread: a few panels of the matrices that may stream in file layout, at least one of the widest; 0 if
+// all are stored as panels.
 uint64_t panel_scratch_bytes(const Program& program);
 size_t attention_floats(const Model& model);
 

@@ -30,6 +30,20 @@ double weight(float logit, float largest, double temperature) {
   return exp_nonpositive((static_cast<double>(logit) - static_cast<double>(largest)) / temperature);
 }
 
+// Calls visit(i) for the logits from `begin` on that may be above the bound, which visit returns anew. Few are, so
+// whole blocks are compared at once: a vocabulary of 262,144 takes microseconds, not a tenth of a token's time.
+template <class Visit>
+void for_each_above(std::span<const float> logits, size_t begin, float bound, const Visit& visit) {
+  constexpr size_t kBlock = 16;
+  size_t i = begin;
+  for (; i + kBlock <= logits.size(); i += kBlock) {
+    int above = 0;
+    for (size_t j = 0; j < kBlock; ++j) above |= logits[i + j] > bound ? 1 : 0;  // false for NaN
+    for (size_t j = 0; above != 0 && j < kBlock; ++j) bound = visit(i + j);
+  }
+  for (; i < logits.size(); ++i) bound = visit(i);
+}
+
 Error out_of_range(std::string_view flag, std::string_view range, double value) {
   return usage_error(fmt::format("{} must lie in {}, not {}", flag, range, value));
 }
@@ -104,20 +118,49 @@ TokenId Sampler::sample(std::span<float> logits) {
   RIDGE_CHECK(logits.size() == vocabulary_, "one logit for each token of the vocabulary");
   apply_bias(logits);
   apply_penalties(logits);
-  if (options_.temperature == 0.0f) {
-    size_t best = 0;
-    for (size_t i = 1; i < logits.size(); ++i) {
-      if (usable(logits[i]) > usable(logits[best])) best = i;
-    }
-    return static_cast<TokenId>(best);
+  if (options_.temperature == 0.0f) return greedy(logits);
+  const auto k = static_cast<size_t>(options_.top_k);
+  if (k != 0 && k < vocabulary_) {
+    take_best(logits, k);
+  } else {
+    take_all(logits);
   }
-  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {usable(logits[i]), static_cast<TokenId>(i)};
-  kept_ = vocabulary_;
-  sorted_ = 0;
-  keep_top_k();
   keep_top_p();
   keep_min_p();
   return draw();
+}
+
+TokenId Sampler::greedy(std::span<const float> logits) {
+  size_t best = 0;
+  for_each_above(logits, 1, usable(logits[0]), [&](size_t i) {
+    if (usable(logits[i]) > usable(logits[best])) best = i;
+    return usable(logits[best]);
+  });
+  return static_cast<TokenId>(best);
+}
+
+void Sampler::take_all(std::span<const float> logits) {
+  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {usable(logits[i]), static_cast<TokenId>(i)};
+  kept_ = vocabulary_;
+  sorted_ = 0;
+}
+
+// The best k in order. A heap of them has the worst in front; later tokens only enter if they are above it, since a tie
+// goes to the smaller id.
+void Sampler::take_best(std::span<const float> logits, size_t k) {
+  const auto begin = candidates_.begin(), end = begin + static_cast<std::ptrdiff_t>(k);
+  for (size_t i = 0; i < k; ++i) candidates_[i] = {usable(logits[i]), static_cast<TokenId>(i)};
+  std::make_heap(begin, end, better);
+  for_each_above(logits, k, begin->first, [&](size_t i) {
+    if (usable(logits[i]) > begin->first) {
+      std::pop_heap(begin, end, better);
+      *(end - 1) = {usable(logits[i]), static_cast<TokenId>(i)};
+      std::push_heap(begin, end, better);
+    }
+    return begin->first;
+  });
+  std::sort_heap(begin, end, better);
+  kept_ = sorted_ = k;
 }
 
 void Sampler::apply_bias(std::span<float> logits) const {
@@ -150,13 +193,6 @@ void Sampler::sort_first(size_t count) {
   if (count < kept_) std::nth_element(at(sorted_), at(count), at(kept_), better);
   std::sort(at(sorted_), at(count), better);
   sorted_ = count;
-}
-
-void Sampler::keep_top_k() {
-  const auto k = static_cast<size_t>(options_.top_k);
-  if (k == 0 || k >= kept_) return;
-  sort_first(k);
-  kept_ = k;
 }
 
 // The fewest best tokens whose probabilities (softmax of those still kept, at temperature 1) reach top_p.

@@ -49,10 +49,12 @@ class Sampler {
 
  private:
   using Candidate = std::pair<float, TokenId>;
+  static TokenId greedy(std::span<const float> logits);
+  void take_all(std::span<const float> logits);
+  void take_best(std::span<const float> logits, size_t k);
   void apply_bias(std::span<float> logits) const;
   void apply_penalties(std::span<float> logits);
   void sort_first(size_t count);
-  void keep_top_k();
   void keep_top_p();
   void keep_min_p();
   float largest_logit() const;  // of those kept

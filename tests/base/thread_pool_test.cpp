@@ -41,6 +41,41 @@ TEST(ThreadPool, TheCallerIsWorkerZero) {
   EXPECT_NE(ids[2], ids[1]);
 }
 
+TEST(ThreadPool, ShareCoversEveryIndexOnce) {
+  for (int threads : kPoolSizes) {
+    ThreadPool pool({.threads = threads});
+    for (size_t grain : {1u, 3u, 16u}) {
+      for (size_t count : {0u, 1u, 2u, 15u, 16u, 17u, 100u, 1000u}) {
+        std::vector<std::atomic<int>> hits(count);
+        pool.share(count, grain, [&](size_t begin, size_t end, int worker) {
+          EXPECT_LT(begin, end);
+          EXPECT_LE(end, count);
+          EXPECT_LT(worker, threads);
+          for (size_t i = begin; i < end; ++i) hits[i].fetch_add(1);
+        });
+        for (size_t i = 0; i < count; ++i) ASSERT_EQ(hits[i].load(), 1) << "index " << i << " of " << count;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, ShareLetsAnIdleWorkerHelp) {
+  ThreadPool pool({.threads = 2});
+  std::atomic<int> done{0}, helped{0};
+  // Worker 0 stands still in its first piece until the other has done everything else.
+  pool.share(64, 1, [&](size_t begin, size_t end, int worker) {
+    const int pieces = static_cast<int>(end - begin);
+    if (worker == 0 && begin == 0) {
+      while (done.load() < 64 - pieces) std::this_thread::yield();
+    } else if (begin < 32) {
+      helped.fetch_add(pieces);
+    }
+    done.fetch_add(pieces);
+  });
+  EXPECT_EQ(done.load(), 64);
+  EXPECT_EQ(helped.load(), 16);  // half of worker 0's range was still to be had
+}
+
 TEST(ThreadPool, SplitCoversEveryIndexOnceInGrains) {
   for (int threads : kPoolSizes) {
     ThreadPool pool({.threads = threads});

@@ -126,7 +126,7 @@ void decode(const MatmulArgs& args, size_t stride) {
 // --- prefill --------------------------------------------------------------------------------------------------------
 
 constexpr size_t kChunkTiles = 16;  // 512 columns: 24 KiB of unfolded tiles of two panels, 704 bytes per token
-constexpr size_t kMaxTokens = 48;   // 33 KiB of activations: they stay in L2 while all panels pass
+constexpr size_t kMaxTokens = 128;  // 88 KiB of activations: they stay in L2 while all panels pass
 constexpr int kTokenBlock = 6;      // 12 accumulators, 12 integer sums and 8 code vectors: the 32 registers
 
 // The activations of one token for one chunk, at fixed distances.
