@@ -97,9 +97,8 @@ Result<void> run(const Flags& flags) {
       fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} tokens scored in {} windows of {})\n",
                   l.nll, l.standard_error, std::exp(l.nll), l.scored, l.windows, window.window);
   if (d) {
-    out += fmt::format(
-        "KL(exact ‖ default) {:.6f} ± {:.6f} nats over {} positions; the same likeliest token in {:.2f} %\n", d->kl,
-        d->standard_error, d->positions, d->same_top * 100);
+    out += fmt::format("KL(exact ‖ {}) {:.6f} ± {:.6f} nats over {} positions; the same likeliest token in {:.2f} %\n",
+                       name_of(engine->numerics()), d->kl, d->standard_error, d->positions, d->same_top * 100);
   }
   return print(out);
 }
@@ -113,7 +112,7 @@ void add_perplexity(CLI::App& app) {
   command->add_option("FILE", flags->file, "the text, - for standard input")->type_name("")->required();
   command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
   command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
-  command->add_flag("--kl", flags->kl, "also KL(exact ‖ default arithmetic)");
+  command->add_flag("--kl", flags->kl, "also KL(exact ‖ the numerics chosen)");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

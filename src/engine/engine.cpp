@@ -63,7 +63,20 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
 Result<Numerics> parse_numerics(std::string_view name) {
   if (name == "default") return Numerics::standard;
   if (name == "exact") return Numerics::exact;
-  return usage_error(fmt::format("--numerics '{}' is unknown: use default or exact", name));
+  if (name == "fast") return Numerics::fast;
+  return usage_error(fmt::format("--numerics '{}' is unknown: use default, exact or fast", name));
+}
+
+const char* name_of(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::exact:
+      return "exact";
+    case Numerics::fast:
+      return "fast";
+    case Numerics::standard:
+      break;
+  }
+  return "default";
 }
 
 Engine::~Engine() = default;
@@ -102,7 +115,7 @@ Result<void> Engine::check_vocabulary() const {
 
 // Everything small: kernels, the model's description, the tokenizer, what is known of the machine.
 Result<void> Engine::prepare() {
-  kernels_ = RIDGE_TRY(choose_kernels({.isa = options_.isa}));
+  kernels_ = RIDGE_TRY(choose_kernels({.isa = options_.isa, .fast = options_.numerics == Numerics::fast}));
   model_ = RIDGE_TRY(Model::open(options_.path, {.context = options_.context}));
   auto tokenizer = Tokenizer::from_metadata(model_->file().metadata());
   if (tokenizer.ok()) {

@@ -29,8 +29,11 @@
 
 namespace ridge {
 
-enum class Numerics : uint8_t { standard, exact };
-Result<Numerics> parse_numerics(std::string_view name);  // "default", "exact"
+// standard: the arithmetic contract, int8 activations for quantised weights; exact: float activations and cache, the
+// reference; fast: kernels outside the contract too, where they are faster here, so bytes may differ between machines.
+enum class Numerics : uint8_t { standard, exact, fast };
+Result<Numerics> parse_numerics(std::string_view name);  // "default", "exact", "fast"
+const char* name_of(Numerics numerics);
 
 struct EngineOptions {
   std::string path;
@@ -68,6 +71,7 @@ class Engine {
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
   uint64_t budget() const { return budget_; }
+  Numerics numerics() const { return options_.numerics; }
   const std::string& budget_reason() const { return budget_reason_; }
   bool budget_is_promise() const { return options_.memory.has_value(); }
   uint64_t context() const { return context_; }

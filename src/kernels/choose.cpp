@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "kernels/measure.h"
 #include "tensor/types.h"
 
 namespace ridge {
@@ -64,25 +65,38 @@ std::string refusal(const Kernel& kernel, const KernelRequest& request, CpuFeatu
     return fmt::format("{}: --isa {}", kernel.name, name_of(*request.isa));
   }
   const CpuFeatures missing{kernel.needs & ~features.bits};
-  if (missing.bits == 0) return {};
+  if (missing.bits == 0)
+    return kernel.fast && !request.fast ? fmt::format("{}: --numerics fast only", kernel.name) : "";
   return fmt::format("{}: this CPU lacks {}", kernel.name, join(feature_names(missing), ", "));
 }
 
-// The first kernel of the list that may run, and a line that says why none before it does.
+// The kernel to use: the first of the list that may run, or the fastest of those that may if some are outside the
+// contract. Adds a line that says why the others are not used.
 const Kernel* pick(Op op, Type type, const KernelRequest& request, CpuFeatures features,
                    std::vector<std::string>& reasons) {
   std::vector<std::string> refused;
+  std::vector<const Kernel*> able;
   for (const Kernel& kernel : kernel_list()) {
     if (kernel.op != op || kernel.type != type) continue;
     const std::string why = refusal(kernel, request, features);
-    if (why.empty()) {
-      const std::string rest = refused.empty() ? "" : fmt::format(" ({})", join(refused, "; "));
-      reasons.push_back(fmt::format("{}: {}{}", describe(op, type), kernel.name, rest));
-      return &kernel;
+    if (!why.empty()) {
+      refused.push_back(why);
+      continue;
     }
-    refused.push_back(why);
+    able.push_back(&kernel);
+    if (!kernel.fast) break;  // the best inside the contract; what follows is slower
   }
-  return nullptr;
+  if (able.empty()) return nullptr;
+  const Kernel* chosen = able[0];
+  if (able.size() > 1 && cpu_info().features.has_all(features)) {
+    chosen = fastest_matmul(able);
+    for (const Kernel* kernel : able) {
+      if (kernel != chosen) refused.push_back(fmt::format("{}: measured slower here", kernel->name));
+    }
+  }
+  const std::string rest = refused.empty() ? "" : fmt::format(" ({})", join(refused, "; "));
+  reasons.push_back(fmt::format("{}: {}{}", describe(op, type), chosen->name, rest));
+  return chosen;
 }
 
 class TableBuilder {

@@ -34,6 +34,7 @@ Result<Isa> parse_isa(std::string_view name);
 
 struct KernelRequest {
   std::optional<Isa> isa = std::nullopt;  // at most this ISA; a usage error if the CPU lacks it
+  bool fast = false;  // kernels outside the arithmetic contract too, where they measure faster than those inside it
 };
 
 struct KernelChoice {

@@ -28,7 +28,8 @@ struct KernelEntry {
   Type type;       // the weight type, for operations that depend on one; else Type::F32
   uint32_t needs;  // FeatureBits that must all be present
   void (*function)();
-  const char* name;  // of the variant, beginning with the ISA: "avx512 vnni"; differs within (op, type)
+  const char* name;   // of the variant, beginning with the ISA: "avx512 vnni"; differs within (op, type)
+  bool fast = false;  // outside the arithmetic contract: `--numerics fast` alone may use it
 };
 
 }  // namespace ridge
@@ -59,3 +60,5 @@ RIDGE_DECLARE_ENTRIES(avx512, MatmulFloat)
 RIDGE_DECLARE_ENTRIES(avx512, Pack)
 RIDGE_DECLARE_ENTRIES(avx512, Vector)
 RIDGE_DECLARE_ENTRIES(avx512, Attention)
+RIDGE_DECLARE_ENTRIES(avx512bf16, MatmulBf16)
+RIDGE_DECLARE_ENTRIES(amx, MatmulBf16)

@@ -13,8 +13,14 @@ namespace {
 // Best first: the order of this list is the order of preference.
 std::vector<std::span<const Kernel>> offers() {
   return {
+#if defined(RIDGE_ISA_amx)
+    RIDGE_ENTRIES(amx, MatmulBf16),
+#endif
+#if defined(RIDGE_ISA_avx512bf16)
+        RIDGE_ENTRIES(avx512bf16, MatmulBf16),
+#endif
 #if defined(RIDGE_ISA_avx512)
-    RIDGE_ENTRIES(avx512, MatmulQ8), RIDGE_ENTRIES(avx512, MatmulFloat), RIDGE_ENTRIES(avx512, Pack),
+        RIDGE_ENTRIES(avx512, MatmulQ8), RIDGE_ENTRIES(avx512, MatmulFloat), RIDGE_ENTRIES(avx512, Pack),
         RIDGE_ENTRIES(avx512, Vector), RIDGE_ENTRIES(avx512, Attention),
 #endif
 #if defined(RIDGE_ISA_avxvnni)

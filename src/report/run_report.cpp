@@ -80,6 +80,7 @@ std::string run_summary(const Engine& engine) {
   add(f.bytes_read > 0 ? fmt::format("loaded {}, then read {}", format_bytes(f.load_bytes), format_bytes(f.bytes_read))
                        : fmt::format("loaded {}", format_bytes(f.load_bytes)));
   add(roof_words(f));
+  if (engine.numerics() != Numerics::standard) add(fmt::format("{} numerics", name_of(engine.numerics())));
   return text;
 }
 
@@ -109,6 +110,7 @@ std::string run_table(const Engine& engine) {
                   b.storage_s * 1e3, b.memory_s * 1e3, b.rearrange_s * 1e3,
                   f.bound_measured ? "rates of ridge probe" : "assumed rates, run `ridge probe`"));
   if (f.decode_tokens > 0) row("share of the bound", fmt::format("{:.0f} %", f.bound_share * 100));
+  row("numerics", name_of(engine.numerics()));
   row("peak memory",
       fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
   return text;
@@ -134,6 +136,7 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"bound_tokens_per_s", f.bound_tokens_per_s},
           {"bound_share", f.bound_share},
           {"bound_measured", f.bound_measured},
+          {"numerics", name_of(engine.numerics())},
           {"io", engine.source().io_description()}};
 }
 

@@ -88,7 +88,8 @@ struct Problem {
 std::vector<Kernel> kernels_of(Op op, Type type) {
   std::vector<Kernel> found;
   for (const Kernel& kernel : kernel_list()) {
-    if (kernel.op == op && kernel.type == type && cpu_info().features.has_all({kernel.needs})) found.push_back(kernel);
+    if (kernel.op == op && kernel.type == type && !kernel.fast && cpu_info().features.has_all({kernel.needs}))
+      found.push_back(kernel);
   }
   return found;
 }
