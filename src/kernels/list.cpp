@@ -14,7 +14,7 @@ namespace {
 std::vector<std::span<const Kernel>> offers() {
   return {
 #if defined(RIDGE_ISA_amx)
-    RIDGE_ENTRIES(amx, MatmulBf16),
+    RIDGE_ENTRIES(amx, MatmulBf16), RIDGE_ENTRIES(amx, MatmulQ8),
 #endif
 #if defined(RIDGE_ISA_avx512bf16)
         RIDGE_ENTRIES(avx512bf16, MatmulBf16),
