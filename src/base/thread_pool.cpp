@@ -35,20 +35,20 @@ void bind_to_cpu(int cpu) {
   (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// What is left of one worker's range, in one word: others may take from its end while it takes from its beginning.
+// What is left of one worker's units, in one word: others may take from its end while it takes from its beginning.
 struct alignas(64) Range {
   std::atomic<uint64_t> bounds{0};
 
   static uint64_t packed(uint64_t begin, uint64_t end) { return begin << 32 | end; }
   void set(uint64_t begin, uint64_t end) { bounds.store(packed(begin, end), std::memory_order_relaxed); }
 
-  // Half of what is left, at least `grain`: the first half for the owner, the last for a helper. False: nothing left.
-  bool take(uint64_t grain, bool owner, size_t& begin, size_t& end) {
+  // Half of what is left, at least one: the first half for the owner, the last for a helper. False: nothing left.
+  bool take(bool owner, size_t& begin, size_t& end) {
     uint64_t seen = bounds.load(std::memory_order_relaxed);
     for (;;) {
       const uint64_t from = seen >> 32, to = seen & 0xffffffffu;
       if (from >= to) return false;
-      const uint64_t count = std::min(to - from, std::max(grain, (to - from) / 2 / grain * grain));
+      const uint64_t count = (to - from + 1) / 2;
       const uint64_t rest = owner ? packed(from + count, to) : packed(from, to - count);
       if (bounds.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
         begin = owner ? from : to - count;
@@ -182,14 +182,15 @@ void ThreadPool::share(size_t count, size_t grain, FunctionRef<void(size_t begin
   size_t units = (count + grain - 1) / grain;
   if (workers == 1 || units == 1) return job(0, count, 0);
   for (size_t w = 0; w < workers; ++w) {
-    state_->ranges[w].set(std::min(count, units * w / workers * grain),
-                          std::min(count, units * (w + 1) / workers * grain));
+    state_->ranges[w].set(units * w / workers, units * (w + 1) / workers);
   }
   run([&](int worker) {
     size_t begin = 0, end = 0;
     for (size_t i = 0; i < workers; ++i) {
       size_t victim = (static_cast<size_t>(worker) + i) % workers;
-      while (state_->ranges[victim].take(grain, i == 0, begin, end)) job(begin, end, worker);
+      while (state_->ranges[victim].take(i == 0, begin, end)) {
+        job(begin * grain, std::min(count, end * grain), worker);
+      }
     }
   });
 }

@@ -97,7 +97,7 @@ void PinLoader::pack(const Chunk& chunk, const uint8_t* rows) {
   const PackFunction pack_one = o_.pack != nullptr && o_.pack[static_cast<size_t>(t.type)] != nullptr
                                     ? o_.pack[static_cast<size_t>(t.type)]
                                     : &pack_panel;
-  o_.pool->split(count, kPanelRows, [&](size_t begin, size_t end, int) {
+  o_.pool->share(count, kPanelRows, [&](size_t begin, size_t end, int) {
     for (size_t row = begin; row < end; row += kPanelRows) {
       pack_one({.type = t.type,
                 .rows = rows + row * stride,

@@ -66,7 +66,7 @@ Result<Slab> Slab::allocate(uint64_t bytes, const SlabOptions& options) {
 
   // A refusal costs speed, not correctness: the slab then has small pages.
   if (page == kHugePage && options.huge_pages) (void)::madvise(slab.data_, mapped, MADV_HUGEPAGE);
-  if (!touch(slab.data_, mapped)) return no_room(options.what, bytes);
+  if (options.touch && !touch(slab.data_, mapped)) return no_room(options.what, bytes);
   return slab;
 }
 

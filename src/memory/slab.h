@@ -25,6 +25,7 @@ inline constexpr uint64_t kHugePage = 2 * 1024 * 1024;
 struct SlabOptions {
   const char* what = "a buffer";  // for the error message: "the stream slots"
   bool huge_pages = true;         // ask for them where the slab is large enough to hold one
+  bool touch = true;              // make every page present now; false for what is about to be written from end to end
 };
 
 class Slab {

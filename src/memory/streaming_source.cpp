@@ -58,10 +58,11 @@ class Source final : public StreamingSource {
 };
 
 Result<void> Source::allocate() {
-  auto slab = [&](uint64_t bytes, const char* what) {
-    return Slab::allocate(bytes, {.what = what, .huge_pages = options_.huge_pages});
+  auto slab = [&](uint64_t bytes, const char* what, bool touch = true) {
+    return Slab::allocate(bytes, {.what = what, .huge_pages = options_.huge_pages, .touch = touch});
   };
-  pins_ = RIDGE_TRY(slab(layout_.pin_bytes, "memory for pinned weights"));
+  // Loading writes all of the pins: the workers that pack find their pages while the next read is under way.
+  pins_ = RIDGE_TRY(slab(layout_.pin_bytes, "memory for pinned weights", false));
   slot_memory_ = RIDGE_TRY(slab(layout_.slots * layout_.slot_bytes, "memory for stream slots"));
   kept_ = RIDGE_TRY(slab(layout_.kept_bytes, "memory for embedding rows"));
   gather_memory_ = RIDGE_TRY(slab(layout_.gather_units * layout_.gather_unit, "a buffer for embedding rows"));
@@ -80,7 +81,7 @@ Result<void> Source::load() {
   const auto begin = std::chrono::steady_clock::now();
   // Released when the pins are filled. The slots serve where they are large enough: nothing streams yet.
   Slab buffers =
-      RIDGE_TRY(Slab::allocate(2 * layout_.load_unit, {.what = "a buffer for loading", .huge_pages = false}));
+      RIDGE_TRY(Slab::allocate(2 * layout_.load_unit, {.what = "a buffer for loading"}));  // huge: reads cost half
   const bool own = layout_.load_unit > 0;
   uint8_t* first = own ? buffers.data() : slot_memory_.data();
   uint8_t* second = first == nullptr ? nullptr : first + (own ? layout_.load_unit : layout_.slot_bytes);

@@ -41,7 +41,7 @@ TEST(ThreadPool, TheCallerIsWorkerZero) {
   EXPECT_NE(ids[2], ids[1]);
 }
 
-TEST(ThreadPool, ShareCoversEveryIndexOnce) {
+TEST(ThreadPool, ShareCoversEveryIndexOnceInGrains) {
   for (int threads : kPoolSizes) {
     ThreadPool pool({.threads = threads});
     for (size_t grain : {1u, 3u, 16u}) {
@@ -51,6 +51,8 @@ TEST(ThreadPool, ShareCoversEveryIndexOnce) {
           EXPECT_LT(begin, end);
           EXPECT_LE(end, count);
           EXPECT_LT(worker, threads);
+          EXPECT_EQ(begin % grain, 0u);
+          EXPECT_TRUE(end % grain == 0 || end == count);
           for (size_t i = begin; i < end; ++i) hits[i].fetch_add(1);
         });
         for (size_t i = 0; i < count; ++i) ASSERT_EQ(hits[i].load(), 1) << "index " << i << " of " << count;
