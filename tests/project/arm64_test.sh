@@ -34,9 +34,9 @@ arm max --version | grep -q 'kernels: neon)' || { echo "NEON kernels are not cho
 
 # same MODEL TOKENS CPU…: logits equal those of this machine.
 same() {
-  "$ridge" logits "$1" --tokens "$2" -o "$work/here.npy"
+  "$ridge" logits "$1" --tokens "$2" --threads 1 -o "$work/here.npy" 2> /dev/null
   for cpu in "${@:3}"; do
-    arm "$cpu" logits "$1" --tokens "$2" -o "$work/there.npy"
+    arm "$cpu" logits "$1" --tokens "$2" --threads 1 -o "$work/there.npy" 2> /dev/null
     cmp "$work/here.npy" "$work/there.npy"
     echo "$(basename "$1"): the same bytes on $cpu"
   done
@@ -46,8 +46,8 @@ for model in "$shared"/golden/tiny/{llama,gemma3,type-*}.gguf; do same "$model" 
 
 model=$("$ridge" models get smollm2-135m 2> /dev/null) || { echo "needs the demo models"; exit 77; }
 same "$model" 504,3575,282,4649,314 max cortex-a53
-ask=(run "$model" --raw -p "The capital of France is" --temp 0 -n 6 --context 256)
+ask=(run "$model" --raw -p "The capital of France is" --temp 0 -n 6 --context 256 --threads 1)
 "$ridge" "${ask[@]}" > "$work/here.txt" 2> /dev/null
-arm max "${ask[@]}" > "$work/there.txt"
+arm max "${ask[@]}" > "$work/there.txt" 2> /dev/null
 cmp "$work/here.txt" "$work/there.txt"
 echo "SmolLM2 answers the same: $(cat "$work/there.txt")"

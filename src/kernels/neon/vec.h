@@ -21,8 +21,8 @@ struct Vec {
   struct I {
     int32x4_t a, b, c, d;
   };
-  static constexpr size_t kAccumulators = 5;  // of F: 20 of 32 registers, two FMA pipes with latency 4
-  static constexpr size_t kValueAccumulators = 5;
+  static constexpr size_t kAccumulators = 4;  // of F: 16 of 32 registers, for two FMA pipes with latency 4
+  static constexpr size_t kValueAccumulators = 4;
 
   // f for each of the four registers.
   template <class Function>
