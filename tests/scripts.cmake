@@ -28,6 +28,10 @@ endif()
 
 # What only continuous integration runs, since it takes minutes or judges unfinished work.
 if(RIDGE_CI)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    ridge_script_test(project.arm64 ${RIDGE_SOURCE}/tests/project/arm64_test.sh $<TARGET_FILE:ridge> ${RIDGE_SHARED_DIR})
+    set_tests_properties(project.arm64 PROPERTIES RUN_SERIAL ON TIMEOUT 1500)
+  endif()
   ridge_script_test(ci.format ${RIDGE_SOURCE}/scripts/format --check)
   foreach(sanitizer asan tsan)
     ridge_script_test(ci.${sanitizer} ${RIDGE_SOURCE}/scripts/sanitize ${sanitizer})

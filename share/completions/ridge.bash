@@ -30,7 +30,7 @@ _ridge() {
   done
   COMPREPLY=()
   case $previous in
-    --isa) mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avx512" -- "$current"); return ;;
+    --isa) mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avx512 neon" -- "$current"); return ;;
     --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;

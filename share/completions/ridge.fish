@@ -26,7 +26,7 @@ complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
 complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
 complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
-complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512' -d 'at most this instruction set'
+complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact' -d arithmetic
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 

@@ -39,9 +39,9 @@ class ThreadPool {
   // job(begin, end, worker) for those that are not empty. Which worker does what never changes a result.
   void split(size_t count, size_t grain, FunctionRef<void(size_t begin, size_t end, int worker)> job);
 
-  // The same for work of which `grain` takes microseconds, on cores that are not equally fast or not ours alone: a worker
-  // takes half of what is left of its range again and again, and one that has finished takes half of what another has
-  // left. job is called more than once by a worker. count < 2^32.
+  // The same for work of which `grain` takes microseconds, on cores that are not equally fast or not ours alone: a
+  // worker takes half of what is left of its range again and again, and one that has finished takes half of what
+  // another has left. job is called more than once by a worker. count < 2^32.
   void share(size_t count, size_t grain, FunctionRef<void(size_t begin, size_t end, int worker)> job);
 
  private:

@@ -27,7 +27,7 @@ constexpr IsaRow kIsas[] = {
     {Isa::scalar, "scalar", kNoFeatures},
     {Isa::avx2, "avx2", kAvx2Fma},
     {Isa::avx512, "avx512", kAvx512},
-    {Isa::neon, "neon", kNoFeatures},
+    {Isa::neon, "neon", kNeon},
 };
 
 const IsaRow& row_of(Isa isa) {

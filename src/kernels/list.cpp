@@ -30,6 +30,16 @@ std::vector<std::span<const Kernel>> offers() {
         RIDGE_ENTRIES(avx2, MatmulQ8), RIDGE_ENTRIES(avx2, MatmulFloat), RIDGE_ENTRIES(avx2, Pack),
         RIDGE_ENTRIES(avx2, Vector), RIDGE_ENTRIES(avx2, Attention),
 #endif
+#if defined(RIDGE_ISA_neoni8mm)
+        RIDGE_ENTRIES(neoni8mm, MatmulQ8),
+#endif
+#if defined(RIDGE_ISA_neondot)
+        RIDGE_ENTRIES(neondot, MatmulQ8),
+#endif
+#if defined(RIDGE_ISA_neon)
+        RIDGE_ENTRIES(neon, MatmulQ8), RIDGE_ENTRIES(neon, MatmulFloat), RIDGE_ENTRIES(neon, Pack),
+        RIDGE_ENTRIES(neon, Vector), RIDGE_ENTRIES(neon, Attention),
+#endif
         RIDGE_ENTRIES(scalar, MatmulQ8), RIDGE_ENTRIES(scalar, MatmulFloat), RIDGE_ENTRIES(scalar, Pack),
         RIDGE_ENTRIES(scalar, Vector), RIDGE_ENTRIES(scalar, Attention),
   };

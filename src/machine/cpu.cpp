@@ -238,6 +238,8 @@ void caches_from_cpuid(CpuInfo& info) {
 CpuFeatures detect_features() {
   CpuFeatures found;
 #if defined(__aarch64__)
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMD) == 0) return found;
+  found = found | kNeon;
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) found = found | kNeonDot;
 #if defined(HWCAP2_I8MM)
   if ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0) found = found | kNeonI8mm;
@@ -246,10 +248,21 @@ CpuFeatures detect_features() {
   return found;
 }
 
-// Boards name themselves in the device tree.
+// The value of a line "NAME\t: VALUE" of /proc/cpuinfo.
+std::string cpuinfo_value(std::string_view name) {
+  for (const std::string& line : split(read_text("/proc/cpuinfo").value_or(""), '\n')) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with(name) && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+// Boards name themselves in the device tree; servers have only the numbers of the core's maker and design.
 std::string detect_model() {
   std::string name = read_text("/proc/device-tree/model").value_or("");
   name.erase(std::min(name.find('\0'), name.size()));
+  const std::string maker = cpuinfo_value("CPU implementer"), part = cpuinfo_value("CPU part");
+  if (name.empty() && !part.empty()) name = "CPU of maker " + maker + ", part " + part;
   return name;
 }
 
@@ -296,9 +309,9 @@ CpuInfo read_cpu_info() {
 }  // namespace
 
 std::vector<std::string> feature_names(CpuFeatures features) {
-  static constexpr std::array<const char*, 10> kNames = {"avx2+fma",    "avx-vnni",    "avx512",   "avx512-vnni",
+  static constexpr std::array<const char*, 11> kNames = {"avx2+fma",    "avx-vnni",    "avx512",   "avx512-vnni",
                                                          "avx512-vbmi", "avx512-bf16", "amx-int8", "amx-bf16",
-                                                         "neon-dot",    "neon-i8mm"};
+                                                         "neon",        "neon-dot",    "neon-i8mm"};
   std::vector<std::string> names;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (((features.bits >> i) & 1u) != 0) names.emplace_back(kNames[i]);

@@ -20,8 +20,9 @@ enum FeatureBit : uint32_t {
   kBitAvx512Bf16 = 1u << 5,
   kBitAmxInt8 = 1u << 6,
   kBitAmxBf16 = 1u << 7,
-  kBitNeonDot = 1u << 8,
-  kBitNeonI8mm = 1u << 9,
+  kBitNeon = 1u << 8,       // Advanced SIMD of Armv8-A: every 64-bit Arm CPU
+  kBitNeonDot = 1u << 9,    // SDOT, UDOT
+  kBitNeonI8mm = 1u << 10,  // SMMLA, UMMLA, USMMLA, USDOT
 };
 
 }  // namespace ridge

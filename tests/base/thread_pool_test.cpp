@@ -197,6 +197,11 @@ TEST(ThreadPool, WorkersKeepDenormalsAndRoundToNearest) {
 #if defined(__x86_64__)
   constexpr unsigned kFlushAndDenormalsAreZero = 0x8040;
   _mm_setcsr(_mm_getcsr() | kFlushAndDenormalsAreZero);  // as a library may have left it
+#elif defined(__aarch64__)
+  constexpr uint64_t kFlushToZero = 1u << 24;
+  uint64_t control;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+  __asm__ volatile("msr fpcr, %0" : : "r"(control | kFlushToZero));
 #endif
   std::fesetround(FE_UPWARD);
   ThreadPool pool({.threads = 3});

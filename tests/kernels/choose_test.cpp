@@ -91,6 +91,30 @@ TEST(ChooseKernels, WhatTheBuildLacksIsAUsageError) {
   EXPECT_NE(result.error().message.find("scalar, avx2, avx512"), std::string::npos) << result.error().message;
 }
 
+#elif defined(__aarch64__)
+
+TEST(ChooseKernels, TakesTheBestProductsTheFeaturesAllow) {
+  const auto products = [](CpuFeatures features) {
+    const KernelChoice choice = choose_kernels({}, features).value();
+    EXPECT_EQ(choice.kernels.isa, Isa::neon);
+    for (const std::string& reason : choice.reasons) {
+      if (reason.starts_with("matmul_q8 Q4_0: ")) return reason.substr(reason.find(": ") + 2);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(products(kNeon | kNeonDot | kNeonI8mm), "neon i8mm");
+  EXPECT_EQ(products(kNeon | kNeonDot), "neon dotprod (neon i8mm: this CPU lacks neon-i8mm)");
+  EXPECT_EQ(products(kNeon),
+            "neon (neon i8mm: this CPU lacks neon-dot, neon-i8mm; neon dotprod: this CPU lacks neon-dot)");
+}
+
+TEST(ChooseKernels, WhatTheBuildLacksIsAUsageError) {
+  const auto result = choose_kernels({.isa = Isa::avx2}, kNeon);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::usage);
+  EXPECT_NE(result.error().message.find("which has scalar, neon"), std::string::npos) << result.error().message;
+}
+
 #endif
 
 TEST(ChooseKernels, IsaNames) {

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Cross-builds for 64-bit Arm and runs it under qemu: the kernels and the tensors on a CPU with everything and on one
+# without dot products; the program on both and on one between them, against the bytes of this machine's build.
+# usage: arm64_test.sh RIDGE SHARED_FOLDER [BUILD_FOLDER]      default: build/arm64
+set -euo pipefail
+ridge=$1
+shared=$2
+cd "$(dirname "$(readlink -f "$0")")/../.."
+missing() { echo "no $1 here; scripts/setup --arm64 installs it"; exit 77; }
+command -v aarch64-linux-gnu-g++ > /dev/null || missing aarch64-linux-gnu-g++
+command -v qemu-aarch64 > /dev/null || missing qemu-aarch64
+[ -e /usr/lib/aarch64-linux-gnu/libgtest.a ] || missing "arm64 libgtest"
+
+build=${3:-build/arm64}
+cmake --preset arm64 -B "$build" > /dev/null
+cmake --build "$build" --target ridge test_base test_kernels test_tensor
+scripts/check_symbols.sh "$build"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+arm() { qemu-aarch64 -cpu "$1" "$build/bin/ridge" "${@:2}"; }
+tests() { qemu-aarch64 -cpu "$1" "$build/tests/$2" --gtest_brief=1 "${@:3}"; }
+
+# The list has every variant, so `max` tests them all; a Cortex-A53 proves that the plain ones need no more than it has.
+# Left out: columns beyond 131,072, which are about side buffers that NEON kernels do not have, and what compares scalar
+# code with doubles and long doubles, which has been done on this machine.
+tests max test_base --gtest_filter='ThreadPool*'
+tests max test_tensor
+tests max test_kernels --gtest_filter='-*VeryManyColumns*:*ScalarIsClose*:ScalarVector*:Math.*'
+tests cortex-a53 test_kernels --gtest_filter='*Q8EqualsScalar/Q4_0:*Q8EqualsScalar/Q6_K:*Q8EqualsScalar/Q8_0:*Vector*'
+
+for cpu in max cortex-a76 cortex-a53; do arm $cpu --version; done
+arm max --version | grep -q 'kernels: neon)' || { echo "NEON kernels are not chosen"; exit 1; }
+
+# same MODEL TOKENS CPU…: logits equal those of this machine.
+same() {
+  "$ridge" logits "$1" --tokens "$2" --threads 1 -o "$work/here.npy" 2> /dev/null
+  for cpu in "${@:3}"; do
+    arm "$cpu" logits "$1" --tokens "$2" --threads 1 -o "$work/there.npy" 2> /dev/null
+    cmp "$work/here.npy" "$work/there.npy"
+    echo "$(basename "$1"): the same bytes on $cpu"
+  done
+}
+[ -d "$shared/golden/tiny" ] || { echo "needs ../shared/golden/tiny"; exit 77; }
+for model in "$shared"/golden/tiny/{llama,gemma3,type-*}.gguf; do same "$model" 1,2,3,5,8 max cortex-a76 cortex-a53; done
+
+model=$("$ridge" models get smollm2-135m 2> /dev/null) || { echo "needs the demo models"; exit 77; }
+same "$model" 504,3575,282,4649,314 max cortex-a53
+ask=(run "$model" --raw -p "The capital of France is" --temp 0 -n 6 --context 256 --threads 1)
+"$ridge" "${ask[@]}" > "$work/here.txt" 2> /dev/null
+arm max "${ask[@]}" > "$work/there.txt" 2> /dev/null
+cmp "$work/here.txt" "$work/there.txt"
+echo "SmolLM2 answers the same: $(cat "$work/there.txt")"
