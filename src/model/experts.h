@@ -46,7 +46,7 @@ Result<ExpertsWeights> load_experts(ModelBuilder& b, const ModelConfig& c, uint3
 Result<ExpertsSpec> read_experts_spec(ModelBuilder& b, ExpertsSpec spec);
 
 // [tokens, width] → [tokens, width]. Weights of the router and of the shared experts belong to the current part;
-// experts are blocks of their own, "blk.3.expert.17/0".
+// experts are blocks of their own, "blk.3.ffn.17/0".
 Rows experts_ffn(Ops& ops, Rows x, const ExpertsWeights& w, const ExpertsSpec& spec);
 
 }  // namespace ridge

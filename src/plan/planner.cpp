@@ -137,6 +137,16 @@ double predicted(const Plan& plan, const Program& program, const Rates& rates) {
   return predicted_pass(plan, program, rates, 1) + predicted_pass(plan, program, rates, plan.batch) / plan.batch;
 }
 
+// Bytes of experts that a decode pass reads, as expected.
+uint64_t streamed_experts(const Plan& plan) {
+  double sum = 0;
+  for (const Visit& v : plan.program.visits) {
+    const Block& block = plan.program.blocks[v.block];
+    if (block.on_demand && !plan.placement.pinned[v.block]) sum += v.chance * static_cast<double>(block.storage_bytes);
+  }
+  return static_cast<uint64_t>(sum);
+}
+
 void explain_experts(Plan& plan) {
   const uint64_t room = slot_room(plan.program, plan.placement.pinned, BlockKind::on_demand);
   if (room == 0) return;
@@ -148,9 +158,8 @@ void explain_experts(Plan& plan) {
   }
   plan.reasons.push_back(fmt::format(
       "{} of {} expert blocks are pinned, after what every pass needs; the others come when a router chooses them, "
-      "through {} slots of {}; {} of weights are read per token if all are chosen alike",
-      pinned, experts, plan.placement.expert_slots, format_bytes(room),
-      format_bytes(plan.placement.streamed_bytes(plan.program))));
+      "through {} slots of {}: {} per token if all are chosen alike",
+      pinned, experts, plan.placement.expert_slots, format_bytes(room), format_bytes(streamed_experts(plan))));
 }
 
 void explain(Plan& plan, const PlanInput& input) {
@@ -164,9 +173,10 @@ void explain(Plan& plan, const PlanInput& input) {
         fmt::format("{} of {} blocks are pinned ({}), spread evenly over the pass so that reads hide behind computing",
                     pinned, plan.program.blocks.size(), format_bytes(plan.placement.pinned_bytes(plan.program))));
     if (plan.placement.slot_bytes > 0) {
+      const uint64_t in_order = streamed - streamed_experts(plan);
       plan.reasons.push_back(
           fmt::format("{} stream per pass through two slots of {}: a third slot would buy nothing in a fixed order",
-                      format_bytes(streamed), format_bytes(plan.placement.slot_bytes)));
+                      format_bytes(in_order), format_bytes(plan.placement.slot_bytes)));
     }
     explain_experts(plan);
   }
