@@ -99,6 +99,13 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
   for (const KvLayer& l : model->kv_layers()) window = std::max(window, l.window);
   if (window != 0) j["sliding_window"] = window;
   j["kv_bytes_per_token"] = KvCache::bytes_per_token(model->kv_layers(), KvType::f16);
+  if (Program program = model->program({}, {}); !program.expert_groups.empty()) {
+    const ExpertGroup& group = program.expert_groups.front();
+    j["experts"] = {{"layers", program.expert_groups.size()},
+                    {"count", group.experts},
+                    {"used", group.used},
+                    {"weight_bytes_per_token", program.memory_bytes_of_a_pass()}};
+  }
   j["chat_template"] = chat.has_value();
   j["types"] = types_json(file);
   if (flags.tensors) {
@@ -134,6 +141,12 @@ std::string table(const Json& j) {
   }
   row("layers",
       fmt::format("{}, width {}, feed-forward {}", number("layers"), number("width"), number("feed_forward")));
+  if (j.contains("experts")) {
+    const Json& e = j["experts"];
+    row("experts", fmt::format("{} in each of {} layers, {} used: {} of weights per token", e["count"].get<uint64_t>(),
+                               e["layers"].get<uint64_t>(), e["used"].get<uint64_t>(),
+                               format_bytes(e["weight_bytes_per_token"].get<uint64_t>())));
+  }
   row("attention",
       fmt::format("{} heads of {}, {} for keys and values{}", number("heads"), number("head_size"), number("kv_heads"),
                   j.contains("sliding_window") ? fmt::format(", window {}", number("sliding_window")) : ""));

@@ -15,7 +15,8 @@ namespace ridge {
 struct AttentionWeights {
   Weight q, k, v, qkv, output;
   VectorRef q_bias, k_bias, v_bias, qkv_bias, output_bias;
-  VectorRef q_norm, k_norm;  // per head, [head_dim]
+  VectorRef q_norm, k_norm;  // per head, [head_dim], or over all heads at once
+  VectorRef sinks;           // [heads]
 };
 
 struct AttentionSpec {
@@ -42,6 +43,7 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate);
 struct AttentionNeeds {
   bool biases = false;      // of q, k and v
   bool head_norms = false;  // of q and k
+  bool full_norms = false;  // of q and k, over all heads at once
 };
 
 // Reads "blk.<layer>.attn_*" with separate projections.

@@ -64,7 +64,10 @@ Result<std::unique_ptr<Model>> make(ModelBuilder& b, RopePairs pairs, const Atte
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_llama(ModelBuilder& b) { return make(b, RopePairs::neighbours, {}); }
+Result<std::unique_ptr<Model>> make_llama(ModelBuilder& b) {
+  const uint32_t experts = RIDGE_TRY(b.integer("expert_count", 0));
+  return experts > 0 ? make_llama_with_experts(b) : make(b, RopePairs::neighbours, {});
+}
 Result<std::unique_ptr<Model>> make_qwen2(ModelBuilder& b) { return make(b, RopePairs::halves, {.biases = true}); }
 Result<std::unique_ptr<Model>> make_qwen3(ModelBuilder& b) { return make(b, RopePairs::halves, {.head_norms = true}); }
 

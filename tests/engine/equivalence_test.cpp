@@ -1,8 +1,10 @@
 // The promise: the same bytes of logits whatever the budget, the I/O engine, the threads, the ISA and the batch.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "base/units.h"
+#include "format/ridge_pack.h"
 #include "machine/cpu.h"
 #include "tests/golden.h"
 
@@ -34,7 +36,7 @@ class Equivalence : public testing::TestWithParam<const char*> {
   std::string path() const { return golden::folder() + "/tiny/" + GetParam() + ".gguf"; }
 
   Logits run(EngineOptions options, uint32_t rows = 8) {
-    options.path = path();
+    if (options.path.empty()) options.path = path();
     options.default_context = ids_.size();
     options.logits_rows = rows;
     options.need_tokenizer = false;
@@ -83,6 +85,22 @@ TEST_P(Equivalence, PinsAndIoEngines) {
   }
 }
 
+// Panels in a file: experts are matrices of a stack there, too.
+TEST_P(Equivalence, Packs) {
+  const std::string pack = testing::TempDir() + "/equivalence-" + GetParam() + ".ridge";
+  Gguf source = std::move(Gguf::open(path()).value());
+  ThreadPool pool({.threads = 2, .cpus = {}});
+  ASSERT_TRUE(write_ridge_pack(source, pack, {.pool = &pool, .pack = nullptr, .as_panels = {}}).ok());
+  Logits reference = run({.threads = 2});
+  EngineOptions options{.threads = 2};
+  options.path = pack;
+  for (std::optional<uint64_t> pinned : {std::optional<uint64_t>(), std::optional<uint64_t>(0)}) {
+    options.most_pinned = pinned;
+    EXPECT_TRUE(same_bytes(reference, run(options)));
+  }
+  std::remove(pack.c_str());
+}
+
 // Going back and on again must give what a fresh engine gives: sliding layers keep rings that later tokens overwrite.
 TEST(Rewind, EqualsAFreshStart) {
   std::string path = golden::folder() + "/tiny/gemma3.gguf";
@@ -123,7 +141,7 @@ TEST(Rewind, EqualsAFreshStart) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Equivalence,
                          testing::Values("type-Q4_0", "type-Q4_1", "type-Q6_K", "type-Q2_K", "type-F16", "gemma3",
-                                         "phi3"),
+                                         "phi3", "llama-experts", "olmoe", "qwen3moe", "gpt-oss"),
                          [](const auto& c) {
                            std::string name = c.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -120,5 +120,56 @@ TEST(Planner, TheBoundIsTheSlowestOfItsParts) {
   EXPECT_DOUBLE_EQ(bound_of(p, all, rates).storage_s, 0);
 }
 
+// Of every 5 blocks of layered() 4 become experts of which a token uses one.
+Program with_experts(uint32_t layers, uint64_t slot) {
+  Program p = layered(layers, slot);
+  for (Visit& v : p.visits) {
+    if (v.block % 5 == 0) continue;
+    p.blocks[v.block].on_demand = true;
+    v.chance = 0.25;
+  }
+  p.expert_groups.push_back({.first_step = 0, .experts = 4, .used = 1});
+  return p;
+}
+
+TEST(Planner, WhatEveryPassNeedsIsPinnedBeforeExperts) {
+  Program p = with_experts(100, 0);
+  const uint64_t dense = 20 * p.blocks[0].memory_bytes;
+  for (uint64_t capacity : {dense / 2, dense, 2 * dense}) {
+    std::vector<uint8_t> pinned = spread_pins(p, capacity);
+    uint64_t used = 0, experts = 0, others = 0;
+    for (BlockId b = 0; b < p.blocks.size(); ++b) {
+      if (!pinned[b]) continue;
+      used += p.blocks[b].memory_bytes;
+      (p.blocks[b].on_demand ? experts : others) += 1;
+    }
+    EXPECT_LE(used, capacity);
+    EXPECT_EQ(others, std::min<uint64_t>(20, capacity / p.blocks[0].memory_bytes));
+    EXPECT_EQ(experts > 0, capacity > dense);
+  }
+}
+
+TEST(Planner, ExpertsCountByTheirChance) {
+  Program p = with_experts(100, 0);
+  Placement none{.pinned = std::vector<uint8_t>(p.blocks.size(), 0)};
+  EXPECT_EQ(none.streamed_bytes(p), 40 * p.blocks[0].storage_bytes);
+  EXPECT_EQ(p.memory_bytes_of_a_pass(), 40 * p.blocks[0].memory_bytes);
+  EXPECT_EQ(p.memory_bytes(), 100 * p.blocks[0].memory_bytes);
+  Rates rates{.storage = 1e6, .memory = 1e9, .rearrange = 1e9};
+  EXPECT_DOUBLE_EQ(bound_of(p, none, rates).storage_s, static_cast<double>(none.streamed_bytes(p)) / 1e6);
+}
+
+TEST(Planner, BudgetsHoldWithExpertsToo) {
+  PlanInput in = input(200, 1);
+  in.program = [](uint64_t slot) { return with_experts(200, slot); };
+  uint64_t least = smallest_account(in).total();
+  for (uint64_t budget = least; budget < least + 3 * kMiB; budget += 137 * kKiB) {
+    in.budget = budget;
+    auto plan = make_plan(in);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    EXPECT_LE(plan.value().account.total(), budget);
+  }
+}
+
 }  // namespace
 }  // namespace ridge
