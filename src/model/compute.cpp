@@ -64,6 +64,7 @@ void Compute::each_token(size_t tokens, FunctionRef<void(size_t token)> job) {
 }
 
 Rows Compute::embed(const Weight& table) {
+  StageTimer timer(m_.profile, Stage::embed);
   Rows x = temp(table.cols);
   // The rope tables of the pass are made here, once for all layers.
   for (const RopeTable& rope : model_.rope_tables()) {
@@ -81,6 +82,7 @@ Rows Compute::embed(const Weight& table) {
 }
 
 Rows Compute::rms_norm(Rows x, VectorRef w, float eps) {
+  StageTimer timer(m_.profile, Stage::norm);
   Rows out = temp(x.rows, x.cols);
   if (failed()) return out;
   const float* weight = w ? model_.vector(w).data() : nullptr;
@@ -89,6 +91,7 @@ Rows Compute::rms_norm(Rows x, VectorRef w, float eps) {
 }
 
 void Compute::rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) {
+  StageTimer timer(m_.profile, Stage::norm);
   if (failed()) return;
   const float* weight = model_.vector(w).data();
   size_t dim = x.cols / heads;
@@ -98,6 +101,7 @@ void Compute::rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) {
 }
 
 void Compute::rope(Rows x, const RopeCall& call) {
+  StageTimer timer(m_.profile, Stage::rope);
   if (failed()) return;
   RopeFn turn = call.pairs == RopePairs::neighbours ? m_.kernels->rope_norm : m_.kernels->rope_neox;
   const Rows& angles = rope_[call.table];
@@ -107,6 +111,7 @@ void Compute::rope(Rows x, const RopeCall& call) {
 }
 
 void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) {
+  StageTimer timer(m_.profile, Stage::attention);
   if (failed()) return;
   KvCache& cache = *m_.cache;
   uint64_t capacity = cache.capacity(call.layer);
@@ -152,12 +157,14 @@ void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows 
 }
 
 void Compute::glu(Gate gate, Rows g, Rows up) {
+  StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
   GluFn act = gate == Gate::silu ? m_.kernels->swiglu : m_.kernels->geglu;
   each_token(g.rows, [&](size_t t) { act(g.row(t), up.row(t), g.cols, g.row(t)); });
 }
 
 void Compute::add(Rows into, Rows x) {
+  StageTimer timer(m_.profile, Stage::residual);
   if (failed()) return;
   if (into.rows * into.cols < kWorthSharing) {
     for (size_t t = 0; t < into.rows; ++t) m_.kernels->add(x.row(t), x.cols, into.row(t));
@@ -167,11 +174,13 @@ void Compute::add(Rows into, Rows x) {
 }
 
 void Compute::scale(Rows x, float factor) {
+  StageTimer timer(m_.profile, Stage::residual);
   if (failed()) return;
   for (size_t t = 0; t < x.rows; ++t) m_.kernels->scale(factor, x.cols, x.row(t));
 }
 
 Q8Rows Compute::quantize(Rows x) {
+  StageTimer timer(m_.profile, Stage::quantize);
   Q8Rows x8 = temp_q8(x.rows, x.cols);
   each_token(x.rows, [&](size_t t) {
     m_.kernels->quantize(x.row(t), x.cols, x8.q + t * x8.q_stride, x8.d + t * x8.d_stride,
@@ -181,6 +190,7 @@ Q8Rows Compute::quantize(Rows x) {
 }
 
 void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
+  StageTimer timer(m_.profile, Stage::bias);
   product(x, {parts.begin(), parts.size()});
   if (failed()) return;
   for (const LinearPart& part : parts) {
@@ -191,6 +201,7 @@ void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
 }
 
 void Compute::logits(Rows x, const Weight& head, float softcap) {
+  StageTimer timer(m_.profile, Stage::head);
   if (shape().outputs == 0) {  // prompt tokens whose logits nobody reads: the head is not visited
     ++step_;
     lease_.release();
@@ -205,6 +216,7 @@ void Compute::logits(Rows x, const Weight& head, float softcap) {
 }
 
 void Compute::product(Rows x, std::span<const LinearPart> parts) {
+  StageTimer timer(m_.profile, Stage::product, parts[0].weight.id);
   const std::vector<Slice>& slices = m_.source->program().steps[step_++];
   if (failed()) return;
   Frame frame(*this);
@@ -220,6 +232,7 @@ void Compute::product(Rows x, std::span<const LinearPart> parts) {
 
 Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8) {
   if (!lease_.holds(slice.block)) {
+    StageTimer timer(m_.profile, Stage::storage);
     lease_.release();
     lease_ = RIDGE_TRY(m_.source->acquire(slice.block));
   }
