@@ -13,12 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string joined(const std::vector<std::string>& words, const char* separator) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
-  return text;
-}
-
 // Words with spaces between them, broken before column 80 and indented.
 std::string wrapped(const std::vector<std::string>& words, size_t indent) {
   constexpr size_t kWidth = 80;
@@ -48,7 +42,7 @@ std::string heading(const char* first, int width) {
 }
 
 std::string head(const KernelReport& report) {
-  std::string text = fmt::format("{}: {}\n", report.cpu, joined(report.features, " "));
+  std::string text = report.cpu + "\n" + wrapped(report.features, 2);
   text += fmt::format("roofs of one thread: reads {:.1f} GB/s ({}), int8 {:.0f} Gop/s, f32 {:.0f} Gop/s\n\n",
                       report.read_roof_gb_per_s, format_bytes(report.footprint_bytes), report.int8_peak_gop_per_s,
                       report.float_peak_gop_per_s);
