@@ -12,6 +12,10 @@ _ridge_options() {
     detokenize) echo "--show-special" ;;
     logits) echo "$engine --tokens --output" ;;
     perplexity) echo "$engine --window --windows --kl --json" ;;
+    bench)
+      echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --db --label --compare"
+      ;;
+    kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
@@ -21,7 +25,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity probe pack models"
+  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
@@ -34,7 +38,7 @@ _ridge() {
     --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity probe pack models
+set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -13,15 +13,17 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a tokenize -d 
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a detokenize -d 'token ids to text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a logits -d 'logits to a NumPy file'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a perplexity -d 'how well it predicts a text'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure speed, or compare runs'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d 'which kernels run here'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity pack' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
-set -l engine '__fish_seen_subcommand_from run logits perplexity'
+set -l engine '__fish_seen_subcommand_from run logits perplexity bench'
 complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
 complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
 complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
@@ -50,7 +52,7 @@ complete -c ridge -n "$run" -l frequency-penalty -x -d 'subtract per occurrence'
 complete -c ridge -n "$run" -l logit-bias -x -d 'TOKEN=BIAS'
 complete -c ridge -n "$run" -l seed -x -d 'the same seed gives the same text'
 
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity probe' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
@@ -67,3 +69,19 @@ complete -c ridge -n '__fish_seen_subcommand_from probe' -l folder -x -a '(__fis
 complete -c ridge -n '__fish_seen_subcommand_from probe pack' -s t -l threads -x -d 'threads'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memory only'
 complete -c ridge -n '__fish_seen_subcommand_from pack' -l check -d 'check an existing pack'
+
+set -l bench '__fish_seen_subcommand_from bench'
+complete -c ridge -n "$bench" -s p -l prompt -x -d 'prompt lengths'
+complete -c ridge -n "$bench" -s n -l generate -x -d 'numbers of tokens to generate'
+complete -c ridge -n "$bench" -s d -l depth -x -d 'tokens in the context before'
+complete -c ridge -n "$bench" -s r -l repetitions -x -d 'runs of each test'
+complete -c ridge -n "$bench" -l profile -d 'where the time goes'
+complete -c ridge -n "$bench" -l jsonl -d 'one JSON object per result'
+complete -c ridge -n "$bench" -l csv -d 'comma-separated values'
+complete -c ridge -n "$bench" -l sql -d 'SQL statements'
+complete -c ridge -n "$bench" -l db -r -F -d 'keep the results here'
+complete -c ridge -n "$bench" -l label -x -d 'name of this run'
+complete -c ridge -n "$bench" -l compare -r -F -d 'compare two runs'
+complete -c ridge -n '__fish_seen_subcommand_from kernels' -l all -d 'every kernel that can run here'
+complete -c ridge -n '__fish_seen_subcommand_from kernels' -l quick -d '64 MiB, one repetition'
+complete -c ridge -n '__fish_seen_subcommand_from kernels' -l isa -x -a 'scalar avx2 avx512' -d 'at most this instruction set'

@@ -54,8 +54,8 @@ int main(int argc, char** argv) {
                                    : ridge::Verbosity::normal);
   });
   using namespace ridge::cli;
-  for (auto* add :
-       {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_probe, add_pack, add_models}) {
+  for (auto* add : {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_bench, add_kernels,
+                    add_probe, add_pack, add_models}) {
     add(app);
   }
   try {

@@ -294,7 +294,8 @@ Result<void> Engine::allocate() {
                 .panels = {base + w.panels, w.attention - w.panels},
                 .attention = floats(w.attention, w.logits),
                 .exact = exact,
-                .trace = options_.trace};
+                .trace = options_.trace,
+                .profile = options_.profile};
   uint32_t outputs = std::min(plan_.batch, options_.logits_rows);
   logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), outputs, model_->config().vocabulary);
   return {};

@@ -50,6 +50,7 @@ struct EngineOptions {
   bool need_tokenizer = true;
   uint64_t text_bytes = 0;  // of text that will be tokenised at once, for the account
   Trace* trace = nullptr;
+  StageProfile* profile = nullptr;  // told where the time goes while it listens
 };
 
 struct EngineTimes {
@@ -77,6 +78,8 @@ class Engine {
   uint64_t context() const { return context_; }
   int threads() const { return pool_->size(); }
   const EngineTimes& times() const { return times_; }
+  // What the passes run on, for those who measure it.
+  const Machinery& machinery() const { return machinery_; }
 
   // Tokens evaluated so far.
   uint64_t position() const { return history_.size(); }

@@ -85,6 +85,7 @@ void Compute::each_token(size_t tokens, FunctionRef<void(size_t token)> job) {
 }
 
 Rows Compute::embed(const Weight& table) {
+  StageTimer timer(m_.profile, Stage::embed);
   Rows x = temp(table.cols);
   // The rope tables of the pass are made here, once for all layers.
   for (const RopeTable& rope : model_.rope_tables()) {
@@ -102,6 +103,7 @@ Rows Compute::embed(const Weight& table) {
 }
 
 Rows Compute::rms_norm(Rows x, VectorRef w, float eps) {
+  StageTimer timer(m_.profile, Stage::norm);
   Rows out = temp(x.rows, x.cols);
   if (failed()) return out;
   const float* weight = w ? model_.vector(w).data() : nullptr;
@@ -110,6 +112,7 @@ Rows Compute::rms_norm(Rows x, VectorRef w, float eps) {
 }
 
 void Compute::rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) {
+  StageTimer timer(m_.profile, Stage::norm);
   if (failed()) return;
   const float* weight = model_.vector(w).data();
   size_t dim = x.cols / heads;
@@ -119,6 +122,7 @@ void Compute::rms_norm_heads(Rows x, VectorRef w, float eps, uint32_t heads) {
 }
 
 void Compute::rope(Rows x, const RopeCall& call) {
+  StageTimer timer(m_.profile, Stage::rope);
   if (failed()) return;
   RopeFn turn = call.pairs == RopePairs::neighbours ? m_.kernels->rope_norm : m_.kernels->rope_neox;
   const Rows& angles = rope_[call.table];
@@ -128,6 +132,7 @@ void Compute::rope(Rows x, const RopeCall& call) {
 }
 
 void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) {
+  StageTimer timer(m_.profile, Stage::attention);
   if (failed()) return;
   KvCache& cache = *m_.cache;
   uint64_t capacity = cache.capacity(call.layer);
@@ -174,6 +179,7 @@ void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows 
 }
 
 void Compute::glu(Gate gate, Rows g, Rows up) {
+  StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
   if (gate == Gate::silu_clamped) each_token(g.rows, [&](size_t t) { clamp_gate(g.row(t), up.row(t), g.cols); });
   GluFn act = gate == Gate::gelu_tanh ? m_.kernels->geglu : m_.kernels->swiglu;
@@ -181,6 +187,7 @@ void Compute::glu(Gate gate, Rows g, Rows up) {
 }
 
 void Compute::add(Rows into, Rows x) {
+  StageTimer timer(m_.profile, Stage::residual);
   if (failed()) return;
   if (into.rows * into.cols < kWorthSharing) {
     for (size_t t = 0; t < into.rows; ++t) m_.kernels->add(x.row(t), x.cols, into.row(t));
@@ -190,11 +197,13 @@ void Compute::add(Rows into, Rows x) {
 }
 
 void Compute::scale(Rows x, float factor) {
+  StageTimer timer(m_.profile, Stage::residual);
   if (failed()) return;
   for (size_t t = 0; t < x.rows; ++t) m_.kernels->scale(factor, x.cols, x.row(t));
 }
 
 Q8Rows Compute::quantize(Rows x) {
+  StageTimer timer(m_.profile, Stage::quantize);
   Q8Rows x8 = temp_q8(x.rows, x.cols);
   quantize(x, x8);
   return x8;
@@ -208,6 +217,7 @@ void Compute::quantize(Rows x, const Q8Rows& x8) {
 }
 
 void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
+  StageTimer timer(m_.profile, Stage::bias);
   product(x, {parts.begin(), parts.size()});
   if (failed()) return;
   for (const LinearPart& part : parts) {
@@ -218,6 +228,7 @@ void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
 }
 
 void Compute::logits(Rows x, const Weight& head, float softcap) {
+  StageTimer timer(m_.profile, Stage::head);
   if (shape().outputs == 0) {  // prompt tokens whose logits nobody reads: the head is not visited
     ++step_;
     lease_.release();
@@ -232,6 +243,7 @@ void Compute::logits(Rows x, const Weight& head, float softcap) {
 }
 
 void Compute::product(Rows x, std::span<const LinearPart> parts) {
+  StageTimer timer(m_.profile, Stage::product, parts[0].weight.id);
   const std::vector<Slice>& slices = m_.source->program().steps[step_++];
   if (failed()) return;
   Frame frame(*this);
@@ -247,6 +259,7 @@ void Compute::product(Rows x, std::span<const LinearPart> parts) {
 
 Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8) {
   if (!lease_.holds(slice.block)) {
+    StageTimer timer(m_.profile, Stage::storage);
     lease_.release();
     lease_ = RIDGE_TRY(m_.source->acquire(slice.block));
   }

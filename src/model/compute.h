@@ -15,6 +15,7 @@
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "model/ops.h"
+#include "model/stage_profile.h"
 #include "program/trace.h"
 
 namespace ridge {
@@ -30,6 +31,7 @@ struct Machinery {
   std::span<float> attention;  // pool->size() × attention_floats(model)
   bool exact = false;          // float activations
   Trace* trace = nullptr;
+  StageProfile* profile = nullptr;
 };
 
 // Scratch per thread: a few panels of the matrices that may stream in file layout, at least one of the widest; 0 if

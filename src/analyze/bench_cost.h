@@ -1,0 +1,30 @@
+// What a benchmark's test moves and computes, by the model's own counts (program.h: Cost).
+//
+//   TestCost cost = prefill_cost(engine, {.tokens = 512, .depth = 1024});
+//   double gb = cost.memory_bytes() / 1e9;
+#pragma once
+
+#include <cstdint>
+
+#include "engine/engine.h"
+#include "program/program.h"
+
+namespace ridge {
+
+struct TestShape {
+  uint64_t tokens = 0;
+  uint64_t depth = 0;  // tokens before them
+};
+
+struct TestCost {
+  Cost cost;            // of all passes
+  uint64_t passes = 0;  // walks through the weights
+  double memory_bytes() const { return static_cast<double>(cost.memory_bytes + cost.kv_bytes); }
+};
+
+// In passes of the plan's batch; the head is read for the last token alone.
+TestCost prefill_cost(const Engine& engine, const TestShape& shape);
+// One pass per token. Summed over at most 16 evenly spaced positions.
+TestCost decode_cost(const Engine& engine, const TestShape& shape);
+
+}  // namespace ridge

@@ -1,0 +1,319 @@
+#include "report/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "base/units.h"
+
+namespace ridge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json share_or_null(const std::optional<double>& share) { return share ? Json(*share) : Json(nullptr); }
+
+// One level deep, for formats that have columns: what the run is …
+Json flat_run(const BenchReport& report) {
+  return {{"label", report.label.empty() ? report.machine.measured_at : report.label},
+          {"measured_at", report.machine.measured_at},
+          {"version", report.version},
+          {"cpu", report.machine.cpu},
+          {"isa", report.machine.isa},
+          {"cpus", report.machine.cpus},
+          {"model", report.model.name},
+          {"architecture", report.model.architecture},
+          {"path", report.model.path},
+          {"weight_bytes", report.model.weight_bytes},
+          {"numerics", report.numerics},
+          {"memory_budget", report.memory_budget}};
+}
+
+// … and what one test gave.
+Json flat_result(const BenchResult& r) {
+  return {{"test", name_of(r.test)},
+          {"tokens", r.tokens},
+          {"depth", r.depth},
+          {"threads", r.threads},
+          {"tokens_per_s", r.tokens_per_s},
+          {"ci95_low", r.ci_low},
+          {"ci95_high", r.ci_high},
+          {"ci_coverage", r.ci_coverage},
+          {"gb_per_s", r.gb_per_s},
+          {"storage_gb_per_s", r.storage_gb_per_s},
+          {"gop_per_s", r.gop_per_s},
+          {"roof_share", share_or_null(r.roof_share)},
+          {"memory_share", share_or_null(r.memory_share)},
+          {"compute_share", share_or_null(r.compute_share)},
+          {"storage_share", share_or_null(r.storage_share)},
+          {"read_roof_gb_per_s", r.read_roof_gb_per_s},
+          {"int8_peak_gop_per_s", r.int8_peak_gop_per_s},
+          {"float_peak_gop_per_s", r.float_peak_gop_per_s},
+          {"peak_bytes", r.peak_bytes},
+          {"contended", !r.contention.empty()},
+          {"contention", r.contention},
+          {"samples", Json(r.samples).dump()}};
+}
+
+std::string as_text(const Json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// RFC 4180.
+std::string csv_field(const Json& value) {
+  std::string text = as_text(value);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv(const BenchReport& report) {
+  std::string text;
+  Json run = flat_run(report);
+  for (const BenchResult& result : report.results) {
+    Json row = run;
+    row.update(flat_result(result));
+    std::string names, values;
+    for (const auto& [name, value] : row.items()) {
+      names += (names.empty() ? "" : ",") + name;
+      values += (values.empty() ? "" : ",") + csv_field(value);
+    }
+    if (text.empty()) text = names + "\r\n";
+    text += values + "\r\n";
+  }
+  return text;
+}
+
+std::string sql_literal(const Json& value) {
+  if (value.is_null()) return "NULL";
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (!value.is_string()) return value.dump();
+  std::string quoted = "'";
+  for (char c : value.get<std::string>()) {
+    if (c == '\0') continue;  // would end the statement
+    quoted += c == '\'' ? "''" : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+const char* sql_type(const Json& value) {
+  if (value.is_string()) return "TEXT";
+  return value.is_number_float() || value.is_null() ? "REAL" : "INTEGER";
+}
+
+std::string sql_columns(const Json& row) {
+  std::string text;
+  for (const auto& [name, value] : row.items()) text += fmt::format(",\n  {} {}", name, sql_type(value));
+  return text;
+}
+
+std::string sql_insert(const std::string& table, const std::string& first_name, const std::string& first_value,
+                       const Json& row) {
+  std::string names = first_name, values = first_value;
+  for (const auto& [name, value] : row.items()) {
+    names += (names.empty() ? "" : ", ") + name;
+    values += (values.empty() ? "" : ", ") + sql_literal(value);
+  }
+  return fmt::format("INSERT INTO {} ({}) VALUES ({});\n", table, names, values);
+}
+
+Json result_json(const BenchReport& report, const BenchResult& r) {
+  Json flat = flat_result(r), out;
+  for (const auto& [name, value] : flat.items()) {
+    if (name == "ci95_high") continue;
+    if (name == "ci95_low") {
+      out["ci95"] = {r.ci_low, r.ci_high};
+    } else if (name == "samples") {
+      out[name] = r.samples;
+    } else {
+      out[name] = value;
+    }
+  }
+  out["model"] = report.model.name;
+  if (r.stages.empty()) return out;
+  out["profile"] = Json::array();
+  for (const StageTime& s : r.stages) {
+    out["profile"].push_back({{"stage", s.stage}, {"us_per_token", s.us_per_token}, {"share", s.share}});
+  }
+  return out;
+}
+
+// Bad UTF-8 of a model's name must not end a run.
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.0f} %", *share * 100) : "–"; }
+
+// Three to four digits, so that columns stay narrow.
+std::string figure(double x) { return fmt::format("{:.{}f}", x, x < 10 ? 2 : x < 1000 ? 1 : 0); }
+
+// Pads by what is seen: a dash of three bytes is one column.
+std::string right(const std::string& text, size_t width) {
+  size_t columns = 0;
+  for (char c : text) columns += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  return std::string(width > columns ? width - columns : 0, ' ') + text;
+}
+
+std::string stage_table(const BenchReport& report) {
+  std::string text;
+  for (const BenchResult& r : report.results) {
+    if (r.stages.empty()) continue;
+    double total = 0;
+    for (const StageTime& s : r.stages) total += s.us_per_token;
+    text += fmt::format("\n{} {} at depth {}, {} thread{}: {} µs per token\n", name_of(r.test), r.tokens, r.depth,
+                        r.threads, r.threads == 1 ? "" : "s", figure(total));
+    for (const StageTime& s : r.stages) {
+      text += fmt::format("  {:<40}{:>11} µs {:>6.1f} %\n", printable(s.stage), figure(s.us_per_token), s.share * 100);
+    }
+  }
+  return text;
+}
+
+std::string footnotes(const BenchReport& report) {
+  std::string text;
+  double coverage = 1, read = 0, peak = 0;
+  std::string contention;
+  bool shares = false;
+  for (const BenchResult& r : report.results) {
+    coverage = std::min(coverage, r.ci_coverage);
+    read = std::max(read, r.read_roof_gb_per_s);
+    peak = std::max(peak, r.int8_peak_gop_per_s);
+    if (contention.empty()) contention = r.contention;
+    shares = shares || r.roof_share;
+  }
+  text += fmt::format("interval: order statistics of the median, coverage {:.1f} %\n", coverage * 100);
+  if (read > 0 && peak > 0) {
+    text += fmt::format("roofs of this run: memory reads {} GB/s, int8 {} Gop/s; a share is of the nearer one\n",
+                        figure(read), figure(peak));
+  }
+  if (!shares) text += "no share of a roof: weights stream, and `ridge probe` has not measured storage here\n";
+  if (!contention.empty()) text += fmt::format("! contended, such as: {}\n", contention);
+  if (report.interrupted) text += "stopped by Ctrl-C: some tests are missing\n";
+  return text;
+}
+
+}  // namespace
+
+std::string bench_table(const BenchReport& report) {
+  std::string text =
+      fmt::format("{} ({}), {} of weights{}\n{}, {} kernels, {} CPU{}\n\n", printable(report.model.name),
+                  printable(report.model.architecture), format_bytes(report.model.weight_bytes),
+                  report.numerics == "default" ? "" : ", numerics " + report.numerics, report.machine.cpu,
+                  report.machine.isa, report.machine.cpus, report.machine.cpus == 1 ? "" : "s");
+  bool streams = false;
+  for (const BenchResult& r : report.results) streams = streams || r.storage_gb_per_s > 0;
+  text += fmt::format("{:<13}{:>7}{:>4}{:>9}  {:<17}{:>7}{}{:>8}{:>9}{:>10}\n", "test", "depth", "thr", "tok/s",
+                      "interval", "GB/s", streams ? "  storage" : "", "Gop/s", "of roof", "peak");
+  for (const BenchResult& r : report.results) {
+    std::string interval = fmt::format("{}–{}", figure(r.ci_low), figure(r.ci_high));
+    text += fmt::format(
+        "{:<13}{:>7}{:>4}{:>9}  {}{}{:>7}{}{:>8}{}{:>10}{}\n", fmt::format("{} {}", name_of(r.test), r.tokens), r.depth,
+        r.threads, figure(r.tokens_per_s), interval, right("", 17 + 2 > interval.size() ? 17 + 2 - interval.size() : 0),
+        figure(r.gb_per_s), streams ? fmt::format("{:>9}", figure(r.storage_gb_per_s)) : "", figure(r.gop_per_s),
+        right(percent(r.roof_share), 9), format_bytes(r.peak_bytes), r.contention.empty() ? "" : " !");
+  }
+  return text + "\n" + footnotes(report) + stage_table(report);
+}
+
+nlohmann::ordered_json bench_json(const BenchReport& report) {
+  Json machine = {{"cpu", report.machine.cpu},
+                  {"isa", report.machine.isa},
+                  {"cpus", report.machine.cpus},
+                  {"measured_at", report.machine.measured_at},
+                  {"ridge", report.version},
+                  {"numerics", report.numerics},
+                  {"memory_budget", report.memory_budget}};
+  if (!report.label.empty()) machine["label"] = report.label;
+  Json results = Json::array();
+  for (const BenchResult& r : report.results) results.push_back(result_json(report, r));
+  return {{"machine", machine}, {"results", results}};
+}
+
+std::string bench_sql_schema() {
+  return fmt::format(
+      "CREATE TABLE IF NOT EXISTS runs (\n  id INTEGER PRIMARY KEY{}\n);\n"
+      "CREATE TABLE IF NOT EXISTS results (\n  run INTEGER NOT NULL REFERENCES runs (id){}\n);\n",
+      sql_columns(flat_run({})), sql_columns(flat_result({})));
+}
+
+std::string bench_sql(const BenchReport& report) {
+  std::string text = "BEGIN;\n" + bench_sql_schema() + sql_insert("runs", "", "", flat_run(report));
+  for (const BenchResult& r : report.results) {
+    text += sql_insert("results", "run", "(SELECT max(id) FROM runs)", flat_result(r));
+  }
+  return text + "COMMIT;\n";
+}
+
+std::string bench_text(const BenchReport& report, BenchFormat format) {
+  switch (format) {
+    case BenchFormat::table:
+      return bench_table(report);
+    case BenchFormat::json:
+      return dump(bench_json(report), 2) + "\n";
+    case BenchFormat::jsonl: {
+      std::string text;
+      for (const BenchResult& r : report.results) {
+        Json row = flat_run(report);
+        row.update(result_json(report, r));
+        text += dump(row, -1) + "\n";
+      }
+      return text;
+    }
+    case BenchFormat::csv:
+      return csv(report);
+    case BenchFormat::sql:
+      return bench_sql(report);
+  }
+  return {};
+}
+
+std::string comparison_table(const RecordedRun& a, const RecordedRun& b) {
+  RunComparison c = compare_runs(a, b);
+  std::string text = fmt::format("A  {} ({}, {})\nB  {} ({}, {})\n\n", printable(a.name), printable(a.model),
+                                 printable(a.cpu), printable(b.name), printable(b.model), printable(b.cpu));
+  text += fmt::format("{:<13}{:>7}{:>4}{:>11}{:>11}{:>8}{:>9}  {}\n", "test", "depth", "thr", "A tok/s", "B tok/s",
+                      "B / A", "p", "B is");
+  bool contended = false;
+  for (const ComparedTest& t : c.tests) {
+    bool flag = t.a.contended || t.b.contended;
+    contended = contended || flag;
+    text += fmt::format("{:<13}{:>7}{:>4}{:>11}{:>11}{:>8.3f}{:>9.4f}  {}{}\n",
+                        fmt::format("{} {}", t.a.test, t.a.tokens), t.a.depth, t.a.threads, figure(t.a_median),
+                        figure(t.b_median), t.ratio, t.p, name_of(t.verdict), flag ? " !" : "");
+  }
+  auto only = [&](const std::vector<BenchSeries>& tests, const char* which) {
+    for (const BenchSeries& s : tests) {
+      text += fmt::format("only in {}: {} {} at depth {}, threads {}\n", which, s.test, s.tokens, s.depth, s.threads);
+    }
+  };
+  text += "\nmedians; p: two-sided exact rank test of Mann and Whitney, a difference counts below 0.05\n";
+  if (contended) text += "! contended while measured\n";
+  only(c.only_a, "A");
+  only(c.only_b, "B");
+  return text;
+}
+
+nlohmann::ordered_json comparison_json(const RecordedRun& a, const RecordedRun& b) {
+  RunComparison c = compare_runs(a, b);
+  Json tests = Json::array();
+  for (const ComparedTest& t : c.tests) {
+    tests.push_back({{"test", t.a.test},
+                     {"tokens", t.a.tokens},
+                     {"depth", t.a.depth},
+                     {"threads", t.a.threads},
+                     {"a_tokens_per_s", t.a_median},
+                     {"b_tokens_per_s", t.b_median},
+                     {"ratio", t.ratio},
+                     {"p", t.p},
+                     {"verdict", name_of(t.verdict)},
+                     {"contended", t.a.contended || t.b.contended}});
+  }
+  auto side = [](const RecordedRun& run) { return Json{{"name", run.name}, {"model", run.model}, {"cpu", run.cpu}}; };
+  return {{"a", side(a)}, {"b", side(b)}, {"tests", tests}};
+}
+
+}  // namespace ridge
