@@ -75,6 +75,16 @@ inline std::vector<size_t> scale_offsets(Type type) {
   }
 }
 
+inline void set_scale(uint16_t half, uint8_t* field) { std::memcpy(field, &half, 2); }
+
+// The top nibbles of the last four 16-bit words are the f16.
+inline void set_iq1_m_scale(uint16_t half, uint8_t* block) {
+  for (size_t k = 0; k < 4; ++k) {
+    uint8_t& high = block[48 + 2 * k + 1];
+    high = static_cast<uint8_t>((high & 15) | ((half >> (4 * k)) & 15) << 4);
+  }
+}
+
 inline void random_float(Type type, std::mt19937_64& rng, uint8_t* out) {
   const float value = std::normal_distribution<float>()(rng);
   const uint16_t half = type == Type::F16 ? (rng() % 8 ? f32_to_f16(value) : random_scale(rng)) : f32_to_bf16(value);
@@ -92,17 +102,8 @@ inline void random_block(Type type, std::mt19937_64& rng, uint8_t* out) {
   for (size_t i = 0; i < info.bytes; ++i) {
     out[i] = kind == 0 ? 0 : kind == 1 ? 0xff : kind == 2 ? 0x80 : static_cast<uint8_t>(rng());
   }
-  for (const size_t offset : scale_offsets(type)) {
-    const uint16_t scale = random_scale(rng);
-    std::memcpy(out + offset, &scale, 2);
-  }
-  if (type == Type::IQ1_M) {  // the top nibbles of four 16-bit words are the f16
-    const uint16_t scale = random_scale(rng);
-    for (size_t k = 0; k < 4; ++k) {
-      uint8_t& high = out[48 + 2 * k + 1];
-      high = static_cast<uint8_t>((high & 15) | ((scale >> (4 * k)) & 15) << 4);
-    }
-  }
+  for (const size_t offset : scale_offsets(type)) set_scale(random_scale(rng), out + offset);
+  if (type == Type::IQ1_M) set_iq1_m_scale(random_scale(rng), out);
   // MXFP4: mostly near 1, sometimes subnormal; never so large that sums overflow.
   if (type == Type::MXFP4) out[0] = static_cast<uint8_t>(rng() % 8 ? 120 + rng() % 16 : rng() % 4);
 }

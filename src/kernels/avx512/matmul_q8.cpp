@@ -4,6 +4,7 @@
 // More tokens (prefill): kChunkTiles × 32 columns of two panels are unfolded into L1 once and serve up to kMaxTokens
 // tokens; the accumulators of 6 tokens × 32 rows stay in registers over the chunk and wait in `out` between chunks.
 // The integer accumulators begin at −zero · Σ q, so that dpbusd's Σ code · q ends as Σ (code − zero) · q.
+#include "kernels/avx512/low_bit_tiles.h"
 #include "kernels/avx512/matmul_tiles.h"
 
 namespace ridge::avx512 {
@@ -325,9 +326,11 @@ void matmul_q8(const MatmulArgs& args) {
   }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_ENTRY(Q4_0),   RIDGE_ENTRY(Q4_1),   RIDGE_ENTRY(Q5_0),  RIDGE_ENTRY(Q5_1), RIDGE_ENTRY(Q8_0),
-    RIDGE_ENTRY(Q2_K),   RIDGE_ENTRY(Q3_K),   RIDGE_ENTRY(Q4_K),  RIDGE_ENTRY(Q5_K), RIDGE_ENTRY(Q6_K),
-    RIDGE_ENTRY(IQ4_NL), RIDGE_ENTRY(IQ4_XS), RIDGE_ENTRY(MXFP4),
+    RIDGE_ENTRY(Q4_0),    RIDGE_ENTRY(Q4_1),   RIDGE_ENTRY(Q5_0),  RIDGE_ENTRY(Q5_1),    RIDGE_ENTRY(Q8_0),
+    RIDGE_ENTRY(Q2_K),    RIDGE_ENTRY(Q3_K),   RIDGE_ENTRY(Q4_K),  RIDGE_ENTRY(Q5_K),    RIDGE_ENTRY(Q6_K),
+    RIDGE_ENTRY(IQ4_NL),  RIDGE_ENTRY(IQ4_XS), RIDGE_ENTRY(MXFP4), RIDGE_ENTRY(IQ1_S),   RIDGE_ENTRY(IQ1_M),
+    RIDGE_ENTRY(IQ2_XXS), RIDGE_ENTRY(IQ2_XS), RIDGE_ENTRY(IQ2_S), RIDGE_ENTRY(IQ3_XXS), RIDGE_ENTRY(IQ3_S),
+    RIDGE_ENTRY(TQ1_0),   RIDGE_ENTRY(TQ2_0),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 
