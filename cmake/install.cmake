@@ -9,6 +9,8 @@ install(FILES ${CMAKE_SOURCE_DIR}/share/completions/_ridge DESTINATION ${CMAKE_I
 install(FILES ${CMAKE_SOURCE_DIR}/share/completions/ridge.fish
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ridge RENAME copyright)
+install(FILES ${CMAKE_SOURCE_DIR}/NOTICE ${CMAKE_SOURCE_DIR}/LICENSES/MIT-gguf.txt
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ridge)
 file(GLOB profiles ${CMAKE_SOURCE_DIR}/profiles/*.toml)
 if(profiles)
   install(FILES ${profiles} DESTINATION ${CMAKE_INSTALL_DATADIR}/ridge/profiles)

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "tensor/half.h"
+#include "tensor/low_bit_blocks.h"
 
 namespace ridge {
 namespace blocks {
@@ -192,7 +193,12 @@ const BlockInfo* block_info(Type type) {
                              q5_1 = info<blocks::Q5_1>(), q8_0 = info<blocks::Q8_0>(), q2_k = info<blocks::Q2_K>(),
                              q3_k = info<blocks::Q3_K>(), q4_k = info<blocks::Q4_K>(), q5_k = info<blocks::Q5_K>(),
                              q6_k = info<blocks::Q6_K>(), iq4_nl = info<blocks::IQ4_NL>(),
-                             iq4_xs = info<blocks::IQ4_XS>(), mxfp4 = info<blocks::MXFP4>();
+                             iq4_xs = info<blocks::IQ4_XS>(), mxfp4 = info<blocks::MXFP4>(),
+                             iq1_s = info<blocks::IQ1_S>(), iq1_m = info<blocks::IQ1_M>(),
+                             iq2_xxs = info<blocks::IQ2_XXS>(), iq2_xs = info<blocks::IQ2_XS>(),
+                             iq2_s = info<blocks::IQ2_S>(), iq3_xxs = info<blocks::IQ3_XXS>(),
+                             iq3_s = info<blocks::IQ3_S>(), tq1_0 = info<blocks::TQ1_0>(),
+                             tq2_0 = info<blocks::TQ2_0>();
   switch (type) {
     case Type::Q4_0:
       return &q4_0;
@@ -220,6 +226,24 @@ const BlockInfo* block_info(Type type) {
       return &iq4_xs;
     case Type::MXFP4:
       return &mxfp4;
+    case Type::IQ1_S:
+      return &iq1_s;
+    case Type::IQ1_M:
+      return &iq1_m;
+    case Type::IQ2_XXS:
+      return &iq2_xxs;
+    case Type::IQ2_XS:
+      return &iq2_xs;
+    case Type::IQ2_S:
+      return &iq2_s;
+    case Type::IQ3_XXS:
+      return &iq3_xxs;
+    case Type::IQ3_S:
+      return &iq3_s;
+    case Type::TQ1_0:
+      return &tq1_0;
+    case Type::TQ2_0:
+      return &tq2_0;
     case Type::F32:
     case Type::F16:
     case Type::BF16:
@@ -255,6 +279,15 @@ template void dequantize_blocks<blocks::Q6_K>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::IQ4_NL>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::IQ4_XS>(const uint8_t*, float*, size_t);
 template void dequantize_blocks<blocks::MXFP4>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ1_S>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ1_M>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ2_XXS>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ2_XS>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ2_S>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ3_XXS>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::IQ3_S>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::TQ1_0>(const uint8_t*, float*, size_t);
+template void dequantize_blocks<blocks::TQ2_0>(const uint8_t*, float*, size_t);
 
 void dequantize_f32(const uint8_t* bytes, float* out, size_t count) { std::memcpy(out, bytes, 4 * count); }
 

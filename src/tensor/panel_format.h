@@ -24,10 +24,16 @@ enum class Rearranged : uint8_t {
   no,
   sign_flipped,  // bytes ^ 0x80: int8 codes become unsigned ones, zero at 128
   bit_planes,    // 32 bits: bit 4 v + i goes to bit 8 i + v, so that byte i holds the fifth bits of columns 4 v + i
+  sign_planes,   // 4 × 7 signs and 4 other bits; every 7 gain a bit, other bit j for group j, then as bit_planes: the
+                 // signs lie as Q5_0's fifth bits do, and the other bits where the eighth signs belong (byte 3's odd
+                 // bits)
+  low_words_and_planes,  // 8 bytes: the low word as it is, the high one as sign_planes
+  indices_and_planes,    // 8 bytes, 4 × 16 bits of 9 + 7: low bytes of the indices; the signs as sign_planes, the
+                         // indices' high bits being the other bits
 };
 
 struct PanelPart {
-  uint32_t width;         // bytes of a value: 1, 2 or 4
+  uint32_t width;         // bytes of a value: 1, 2, 4, or 8 (two words that become two vectors)
   uint32_t file_offset;   // in the file block
   uint32_t count;         // values
   uint32_t panel_offset;  // in the unit; value i of row r of block b: + b · block_stride + (16 i + r) · width

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "tensor/blocks.h"
+#include "tensor/low_bit_blocks.h"
 
 namespace ridge {
 namespace {
@@ -28,6 +29,15 @@ constexpr TypeInfo kTypes[] = {
     quantised<blocks::IQ4_NL>("IQ4_NL"),
     quantised<blocks::IQ4_XS>("IQ4_XS"),
     quantised<blocks::MXFP4>("MXFP4"),
+    quantised<blocks::IQ1_S>("IQ1_S"),
+    quantised<blocks::IQ1_M>("IQ1_M"),
+    quantised<blocks::IQ2_XXS>("IQ2_XXS"),
+    quantised<blocks::IQ2_XS>("IQ2_XS"),
+    quantised<blocks::IQ2_S>("IQ2_S"),
+    quantised<blocks::IQ3_XXS>("IQ3_XXS"),
+    quantised<blocks::IQ3_S>("IQ3_S"),
+    quantised<blocks::TQ1_0>("TQ1_0"),
+    quantised<blocks::TQ2_0>("TQ2_0"),
 };
 
 }  // namespace

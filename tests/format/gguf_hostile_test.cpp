@@ -260,8 +260,8 @@ TEST(GgufHostile, TensorTypes) {
            ": fetch the model in one of these";
   };
   GgufBuilder other;
-  other.tensor({.name = "blk.0.w", .shape = {256}, .type_number = 17});
-  expect_refused(other, refusal("17 (IQ2_XS)"));
+  other.tensor({.name = "blk.0.w", .shape = {256}, .type_number = 40});
+  expect_refused(other, refusal("40 (NVFP4)"));
   GgufBuilder unknown;
   unknown.tensor({.name = "blk.0.w", .shape = {256}, .type_number = 4'000'000'000});
   expect_refused(unknown, refusal("4000000000"));

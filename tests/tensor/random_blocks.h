@@ -48,6 +48,12 @@ inline std::vector<size_t> scale_offsets(Type type) {
     case Type::Q8_0:
     case Type::IQ4_NL:
     case Type::IQ4_XS:
+    case Type::IQ1_S:
+    case Type::IQ2_XXS:
+    case Type::IQ2_XS:
+    case Type::IQ2_S:
+    case Type::IQ3_XXS:
+    case Type::IQ3_S:
       return {0};
     case Type::Q4_1:
     case Type::Q5_1:
@@ -60,8 +66,22 @@ inline std::vector<size_t> scale_offsets(Type type) {
       return {108};
     case Type::Q6_K:
       return {208};
+    case Type::TQ1_0:
+      return {52};
+    case Type::TQ2_0:
+      return {64};
     default:
       return {};
+  }
+}
+
+inline void set_scale(uint16_t half, uint8_t* field) { std::memcpy(field, &half, 2); }
+
+// The top nibbles of the last four 16-bit words are the f16.
+inline void set_iq1_m_scale(uint16_t half, uint8_t* block) {
+  for (size_t k = 0; k < 4; ++k) {
+    uint8_t& high = block[48 + 2 * k + 1];
+    high = static_cast<uint8_t>((high & 15) | ((half >> (4 * k)) & 15) << 4);
   }
 }
 
@@ -82,10 +102,8 @@ inline void random_block(Type type, std::mt19937_64& rng, uint8_t* out) {
   for (size_t i = 0; i < info.bytes; ++i) {
     out[i] = kind == 0 ? 0 : kind == 1 ? 0xff : kind == 2 ? 0x80 : static_cast<uint8_t>(rng());
   }
-  for (const size_t offset : scale_offsets(type)) {
-    const uint16_t scale = random_scale(rng);
-    std::memcpy(out + offset, &scale, 2);
-  }
+  for (const size_t offset : scale_offsets(type)) set_scale(random_scale(rng), out + offset);
+  if (type == Type::IQ1_M) set_iq1_m_scale(random_scale(rng), out);
   // MXFP4: mostly near 1, sometimes subnormal; never so large that sums overflow.
   if (type == Type::MXFP4) out[0] = static_cast<uint8_t>(rng() % 8 ? 120 + rng() % 16 : rng() % 4);
 }

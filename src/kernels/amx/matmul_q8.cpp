@@ -6,6 +6,7 @@
 // only some 30 cycles later.
 #include "kernels/avx512/matmul_q8.h"
 #include "kernels/amx/tiles.h"
+#include "kernels/avx512/low_bit_tiles.h"
 #include "kernels/entries.h"
 
 namespace ridge::amx {
@@ -128,8 +129,10 @@ void matmul_q8(const MatmulArgs& args) {
 // Types with groups of 16 columns are not here: half of each tile would be empty, and AVX-512 is as fast (Q6_K: 336
 // against 316 Gop/s).
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_ENTRY(Q4_0), RIDGE_ENTRY(Q4_1), RIDGE_ENTRY(Q5_0),   RIDGE_ENTRY(Q5_1),   RIDGE_ENTRY(Q8_0),
-    RIDGE_ENTRY(Q4_K), RIDGE_ENTRY(Q5_K), RIDGE_ENTRY(IQ4_NL), RIDGE_ENTRY(IQ4_XS), RIDGE_ENTRY(MXFP4),
+    RIDGE_ENTRY(Q4_0),    RIDGE_ENTRY(Q4_1),  RIDGE_ENTRY(Q5_0),  RIDGE_ENTRY(Q5_1),
+    RIDGE_ENTRY(Q8_0),    RIDGE_ENTRY(Q4_K),  RIDGE_ENTRY(Q5_K),  RIDGE_ENTRY(IQ4_NL),
+    RIDGE_ENTRY(IQ4_XS),  RIDGE_ENTRY(MXFP4), RIDGE_ENTRY(IQ1_S), RIDGE_ENTRY(IQ2_XXS),
+    RIDGE_ENTRY(IQ3_XXS), RIDGE_ENTRY(IQ3_S), RIDGE_ENTRY(TQ1_0), RIDGE_ENTRY(TQ2_0),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 

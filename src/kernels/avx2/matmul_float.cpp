@@ -1,6 +1,7 @@
 // Matrix products with float activations. Tiles of 32 columns become floats in L1 (8 KiB for four panels), then one
 // loop serves every type: four panels × one token, or one panel × four tokens, eight accumulators either way.
 
+#include "kernels/avx2/low_bit_tiles.h"
 #include "kernels/avx2/tiles.h"
 #include "kernels/entries.h"
 
@@ -157,10 +158,13 @@ void matmul_float(const MatmulArgs& args) {
   { Op::matmul_float, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(matmul_float<type>), "avx2" }
 
 const KernelEntry kMatmulFloatEntries[] = {
-    RIDGE_AVX2_FLOAT(F32),  RIDGE_AVX2_FLOAT(F16),   RIDGE_AVX2_FLOAT(BF16),   RIDGE_AVX2_FLOAT(Q4_0),
-    RIDGE_AVX2_FLOAT(Q4_1), RIDGE_AVX2_FLOAT(Q5_0),  RIDGE_AVX2_FLOAT(Q5_1),   RIDGE_AVX2_FLOAT(Q8_0),
-    RIDGE_AVX2_FLOAT(Q2_K), RIDGE_AVX2_FLOAT(Q3_K),  RIDGE_AVX2_FLOAT(Q4_K),   RIDGE_AVX2_FLOAT(Q5_K),
-    RIDGE_AVX2_FLOAT(Q6_K), RIDGE_AVX2_FLOAT(MXFP4), RIDGE_AVX2_FLOAT(IQ4_NL), RIDGE_AVX2_FLOAT(IQ4_XS),
+    RIDGE_AVX2_FLOAT(F32),   RIDGE_AVX2_FLOAT(F16),     RIDGE_AVX2_FLOAT(BF16),    RIDGE_AVX2_FLOAT(Q4_0),
+    RIDGE_AVX2_FLOAT(Q4_1),  RIDGE_AVX2_FLOAT(Q5_0),    RIDGE_AVX2_FLOAT(Q5_1),    RIDGE_AVX2_FLOAT(Q8_0),
+    RIDGE_AVX2_FLOAT(Q2_K),  RIDGE_AVX2_FLOAT(Q3_K),    RIDGE_AVX2_FLOAT(Q4_K),    RIDGE_AVX2_FLOAT(Q5_K),
+    RIDGE_AVX2_FLOAT(Q6_K),  RIDGE_AVX2_FLOAT(MXFP4),   RIDGE_AVX2_FLOAT(IQ4_NL),  RIDGE_AVX2_FLOAT(IQ4_XS),
+    RIDGE_AVX2_FLOAT(IQ1_S), RIDGE_AVX2_FLOAT(IQ1_M),   RIDGE_AVX2_FLOAT(IQ2_XXS), RIDGE_AVX2_FLOAT(IQ2_XS),
+    RIDGE_AVX2_FLOAT(IQ2_S), RIDGE_AVX2_FLOAT(IQ3_XXS), RIDGE_AVX2_FLOAT(IQ3_S),   RIDGE_AVX2_FLOAT(TQ1_0),
+    RIDGE_AVX2_FLOAT(TQ2_0),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
 

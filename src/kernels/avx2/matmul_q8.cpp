@@ -1,12 +1,13 @@
 // Matrix products with int8 activations without a dot product instruction: vpmaddubsw multiplies unsigned by signed
 // bytes and adds pairs in 16 bits, with saturation, so the contract (exact dots) needs care:
-//  - codes up to 63: a pair is at most 63 · 127 · 2 = 16,002; as many quads are summed in 16 bits as fit (8 of 4-bit
-//    codes, 4 of 5-bit, 2 of 6-bit), then vpmaddwd by ones widens.
+//  - codes up to 129: a pair is at most 129 · 127 · 2 = 32,766; as many quads are summed in 16 bits as fit (8 of 4-bit
+//    codes, 4 of 5-bit, 2 of 6-bit; of codes up to 129 one), then vpmaddwd by ones widens.
 //  - 8-bit codes (zero at 128) as signed weights w: |w| times sign(w) · x, at most 128 · 127 · 2 = 32,512 a pair.
 // That x is never −128 is part of the contract of quantising.
 
 #include "kernels/avx2/matmul_q8.h"
 
+#include "kernels/avx2/low_bit_tiles.h"
 #include "kernels/entries.h"
 
 namespace ridge::avx2 {
@@ -18,12 +19,13 @@ RIDGE_INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm2
 // trees of them, and either way keeps all products until then: in memory, as there are not that many registers.
 RIDGE_INLINE void settle(I& sum) { __asm__("" : "+x"(sum.low), "+x"(sum.high)); }
 
-// Codes that are at most 63.
+// Codes that are at most 129.
 template <class Format>
 struct SmallCodes {
   static constexpr int kZero = Format::kZero;
-  static constexpr int kFit = Format::kLargest <= 15 ? 8 : Format::kLargest <= 31 ? 4 : 2;  // quads summed in 16 bits
-  static_assert(kFit * Format::kLargest * 127 * 2 <= 32767 && Format::kLargest <= 63, "no saturation");
+  // Quads summed in 16 bits.
+  static constexpr int kFit = Format::kLargest <= 15 ? 8 : Format::kLargest <= 31 ? 4 : Format::kLargest <= 63 ? 2 : 1;
+  static_assert(kFit * Format::kLargest * 127 * 2 <= 32767, "no saturation");
 
   template <int Tokens, int Quads, class Codes, class Activations, class Start>
   static RIDGE_INLINE void accumulate(Codes codes, Activations activations, Start start, I* dot) {
@@ -94,11 +96,14 @@ struct SignedCodes {
   { Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL((MatmulQ8<type, codes<type>>::matmul)), "avx2" }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_AVX2_Q8(Q4_0, SmallCodes),  RIDGE_AVX2_Q8(Q4_1, SmallCodes),    RIDGE_AVX2_Q8(Q5_0, SmallCodes),
-    RIDGE_AVX2_Q8(Q5_1, SmallCodes),  RIDGE_AVX2_Q8(Q8_0, SignedCodes),   RIDGE_AVX2_Q8(Q2_K, SmallCodes),
-    RIDGE_AVX2_Q8(Q3_K, SmallCodes),  RIDGE_AVX2_Q8(Q4_K, SmallCodes),    RIDGE_AVX2_Q8(Q5_K, SmallCodes),
-    RIDGE_AVX2_Q8(Q6_K, SmallCodes),  RIDGE_AVX2_Q8(IQ4_NL, SignedCodes), RIDGE_AVX2_Q8(IQ4_XS, SignedCodes),
-    RIDGE_AVX2_Q8(MXFP4, SmallCodes),
+    RIDGE_AVX2_Q8(Q4_0, SmallCodes),    RIDGE_AVX2_Q8(Q4_1, SmallCodes),    RIDGE_AVX2_Q8(Q5_0, SmallCodes),
+    RIDGE_AVX2_Q8(Q5_1, SmallCodes),    RIDGE_AVX2_Q8(Q8_0, SignedCodes),   RIDGE_AVX2_Q8(Q2_K, SmallCodes),
+    RIDGE_AVX2_Q8(Q3_K, SmallCodes),    RIDGE_AVX2_Q8(Q4_K, SmallCodes),    RIDGE_AVX2_Q8(Q5_K, SmallCodes),
+    RIDGE_AVX2_Q8(Q6_K, SmallCodes),    RIDGE_AVX2_Q8(IQ4_NL, SignedCodes), RIDGE_AVX2_Q8(IQ4_XS, SignedCodes),
+    RIDGE_AVX2_Q8(MXFP4, SmallCodes),   RIDGE_AVX2_Q8(IQ1_S, SmallCodes),   RIDGE_AVX2_Q8(IQ1_M, SmallCodes),
+    RIDGE_AVX2_Q8(IQ2_XXS, SmallCodes), RIDGE_AVX2_Q8(IQ2_XS, SmallCodes),  RIDGE_AVX2_Q8(IQ2_S, SmallCodes),
+    RIDGE_AVX2_Q8(IQ3_XXS, SmallCodes), RIDGE_AVX2_Q8(IQ3_S, SmallCodes),   RIDGE_AVX2_Q8(TQ1_0, SmallCodes),
+    RIDGE_AVX2_Q8(TQ2_0, SmallCodes),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 

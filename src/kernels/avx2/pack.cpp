@@ -14,6 +14,7 @@ namespace ridge::avx2 {
 namespace {
 
 RIDGE_INLINE __m128i load16(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+RIDGE_INLINE __m128i load8(const uint8_t* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
 RIDGE_INLINE void store16(uint8_t* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
 
 // Where the 16 rows' current block begins.
@@ -182,6 +183,119 @@ struct Q6_K : Layout<256, 210, 1, 3392> {
   }
 };
 
+// 4 × 7 bits and 4 × 1 bit to 4 × 8 bits, as planes.
+struct SignPlanes {
+  static RIDGE_INLINE __m128i field(__m128i v, uint32_t mask) {
+    return _mm_and_si128(v, _mm_set1_epi32(static_cast<int>(mask)));
+  }
+  static RIDGE_INLINE __m128i apply(__m128i v) {
+    __m128i out = _mm_or_si128(field(v, 0x8000007f), field(_mm_slli_epi32(v, 1), 0x7f00));
+    out = _mm_or_si128(out, field(_mm_slli_epi32(v, 2), 0x7f0000));
+    out = _mm_or_si128(out, field(_mm_slli_epi32(v, 3), 0x7f000000));
+    out = _mm_or_si128(out, field(_mm_srli_epi32(v, 21), 0x80));
+    out = _mm_or_si128(out, field(_mm_srli_epi32(v, 14), 0x8000));
+    return BitPlanes::apply(_mm_or_si128(out, field(_mm_srli_epi32(v, 7), 0x800000)));
+  }
+};
+
+// Words that alternate, indices and signs: a vector of each per pair.
+template <size_t offset, size_t pairs>
+RIDGE_INLINE void words_and_planes(const Rows& rows, uint8_t* out) {
+  for (size_t i = 0; i < pairs; ++i) {
+    words<0, 1>({rows.p + offset + 8 * i, rows.stride}, out + 128 * i);
+    words<4, 1, SignPlanes>({rows.p + offset + 8 * i, rows.stride}, out + 128 * i + 64);
+  }
+}
+
+// Pairs of words of four 16-bit values (9 bits of index, 7 of signs): the indices' low bytes, and planes of the signs
+// with bit 8 of the indices. A high byte turned right by one is 7 signs and that bit above them.
+template <size_t offset, size_t pairs>
+RIDGE_INLINE void indices_and_planes(const Rows& rows, uint8_t* out) {
+  const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  for (size_t i = 0; i < pairs; ++i, out += 128) {
+#pragma GCC unroll 8
+    for (int r = 0; r < 16; r += 2) {
+      const __m128i two =
+          _mm_unpacklo_epi64(load8(rows.row(r) + offset + 8 * i), load8(rows.row(r + 1) + offset + 8 * i));
+      const __m128i split = _mm_shuffle_epi8(two, order);  // low bytes of both rows, high bytes of both
+      const __m128i signs = _mm_and_si128(_mm_srli_epi16(split, 1), _mm_set1_epi8(0x7f));
+      const __m128i bit = _mm_and_si128(_mm_slli_epi16(split, 7), _mm_set1_epi8(-128));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(out + 4 * r), split);
+      const __m128i planes = BitPlanes::apply(_mm_or_si128(signs, bit));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(out + 64 + 4 * r), _mm_srli_si128(planes, 8));
+    }
+  }
+}
+
+// One block of 256 columns to a unit.
+template <size_t block_bytes>
+struct LowBit : Layout<256, block_bytes, 1, 16 * block_bytes> {};
+
+struct IQ2_XXS : LowBit<66> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<0>(rows, unit);
+    words_and_planes<2, 8>(rows, unit + 32);
+  }
+};
+struct IQ2_XS : LowBit<74> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<0>(rows, unit);
+    words<66, 2>(rows, unit + 32);
+    indices_and_planes<2, 8>(rows, unit + 160);
+  }
+};
+struct IQ2_S : LowBit<82> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<0>(rows, unit);
+    words<66, 4>(rows, unit + 32);
+    words<2, 8>(rows, unit + 288);
+    words<34, 8, BitPlanes>(rows, unit + 800);
+  }
+};
+struct IQ3_XXS : LowBit<98> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<0>(rows, unit);
+    words<66, 8, SignPlanes>(rows, unit + 32);
+    words<2, 16>(rows, unit + 544);
+  }
+};
+struct IQ3_S : LowBit<110> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<0>(rows, unit);
+    words<106, 1>(rows, unit + 32);
+    words<66, 2>(rows, unit + 96);
+    words<74, 8, BitPlanes>(rows, unit + 224);
+    words<2, 16>(rows, unit + 736);
+  }
+};
+struct IQ1_S : LowBit<50> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<0>(rows, unit);
+    words<34, 4>(rows, unit + 32);
+    words<2, 8>(rows, unit + 288);
+  }
+};
+struct IQ1_M : LowBit<56> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    words<48, 2>(rows, unit);
+    words<32, 4>(rows, unit + 128);
+    words<0, 8>(rows, unit + 384);
+  }
+};
+struct TQ1_0 : LowBit<54> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<52>(rows, unit);
+    words<48, 1>(rows, unit + 32);
+    words<0, 12>(rows, unit + 96);
+  }
+};
+struct TQ2_0 : LowBit<66> {
+  static RIDGE_INLINE void block(const Rows& rows, uint8_t* unit, size_t /*b*/) {
+    half<64>(rows, unit);
+    words<0, 16>(rows, unit + 32);
+  }
+};
+
 template <class Format>
 void pack(const PackArgs& args) {
   if (args.row_count < kPanelRows) return pack_panel(args);
@@ -192,7 +306,10 @@ void pack(const PackArgs& args) {
   for (; b + Format::kUnitBlocks <= blocks; b += Format::kUnitBlocks, unit += Format::kUnitBytes) {
     for (size_t i = 0; i < Format::kUnitBlocks; ++i, rows.p += Format::kFileBytes) Format::block(rows, unit, i);
   }
-  if (b == blocks) return;
+  if (b == blocks) {  // panels end at multiples of 64
+    if (Format::kUnitBytes % 64 != 0 && (unit - args.panel) % 64 != 0) memset(unit, 0, 32);
+    return;
+  }
   memset(unit, 0, 64);  // scales of the blocks that are missing
   for (size_t i = 0; b < blocks; ++b, ++i, rows.p += Format::kFileBytes) Format::block(rows, unit, i);
 }
@@ -262,6 +379,15 @@ const KernelEntry kPackEntries[] = {
     RIDGE_AVX2_PACK(Q5_1, pack<Q5_1>),
     RIDGE_AVX2_PACK(Q8_0, pack<Q8_0>),
     RIDGE_AVX2_PACK(MXFP4, pack<MXFP4>),
+    RIDGE_AVX2_PACK(IQ1_S, pack<IQ1_S>),
+    RIDGE_AVX2_PACK(IQ1_M, pack<IQ1_M>),
+    RIDGE_AVX2_PACK(IQ2_XXS, pack<IQ2_XXS>),
+    RIDGE_AVX2_PACK(IQ2_XS, pack<IQ2_XS>),
+    RIDGE_AVX2_PACK(IQ2_S, pack<IQ2_S>),
+    RIDGE_AVX2_PACK(IQ3_XXS, pack<IQ3_XXS>),
+    RIDGE_AVX2_PACK(IQ3_S, pack<IQ3_S>),
+    RIDGE_AVX2_PACK(TQ1_0, pack<TQ1_0>),
+    RIDGE_AVX2_PACK(TQ2_0, pack<TQ2_0>),
     RIDGE_AVX2_PACK(Q2_K, pack<Q2_K>),
     RIDGE_AVX2_PACK(Q3_K, pack<Q3_K>),
     RIDGE_AVX2_PACK(Q4_K, pack<HalvesWords<144>>),

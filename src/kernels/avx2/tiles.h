@@ -103,7 +103,7 @@ struct Layout {
   static RIDGE_INLINE size_t panel_bytes(size_t cols) {
     constexpr size_t kHeader = unit_tiles == 2 || unit_tiles == 4 ? 64 : 0, kBody = (unit_bytes - kHeader) / unit_tiles;
     const size_t tiles = cols / 32, rest = tiles % unit_tiles;
-    return tiles / unit_tiles * unit_bytes + (rest == 0 ? 0 : kHeader + rest * kBody);
+    return (tiles / unit_tiles * unit_bytes + (rest == 0 ? 0 : kHeader + rest * kBody) + 63) / 64 * 64;
   }
 };
 

@@ -4,6 +4,7 @@
 // A chunk of columns of a panel becomes floats in L1 (F32 panels are used where they lie); then one fused multiply-add
 // per weight and token. One token: two panels side by side, as one chain of additions would wait for itself. More
 // tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours.
+#include "kernels/avx512/low_bit_tiles.h"
 #include "kernels/avx512/matmul_tiles.h"
 
 namespace ridge::avx512 {
@@ -293,6 +294,15 @@ const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_ENTRY(IQ4_NL, Dequantized<IQ4_NL>),
     RIDGE_ENTRY(IQ4_XS, Dequantized<IQ4_XS>),
     RIDGE_ENTRY(MXFP4, Dequantized<MXFP4>),
+    RIDGE_ENTRY(IQ1_S, Dequantized<IQ1_S>),
+    RIDGE_ENTRY(IQ1_M, Dequantized<IQ1_M>),
+    RIDGE_ENTRY(IQ2_XXS, Dequantized<IQ2_XXS>),
+    RIDGE_ENTRY(IQ2_XS, Dequantized<IQ2_XS>),
+    RIDGE_ENTRY(IQ2_S, Dequantized<IQ2_S>),
+    RIDGE_ENTRY(IQ3_XXS, Dequantized<IQ3_XXS>),
+    RIDGE_ENTRY(IQ3_S, Dequantized<IQ3_S>),
+    RIDGE_ENTRY(TQ1_0, Dequantized<TQ1_0>),
+    RIDGE_ENTRY(TQ2_0, Dequantized<TQ2_0>),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
 

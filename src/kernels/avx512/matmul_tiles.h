@@ -359,7 +359,7 @@ RIDGE_INLINE size_t panel_stride(size_t cols) {
   const size_t tiles = cols / kTileColumns;
   const size_t rest = tiles % Format::kUnitTiles;
   const size_t last = rest == 0 ? 0 : Format::kHeader + rest * Format::kTileBytes;
-  return tiles / Format::kUnitTiles * Format::kUnitBytes + last;
+  return (tiles / Format::kUnitTiles * Format::kUnitBytes + last + 63) / 64 * 64;
 }
 
 // Rows [0, 16) of the outputs that exist.

@@ -199,6 +199,151 @@ struct IQ4_XS {
   }
 };
 
+// 4 × 7 bits and 4 × 1 bit to 4 × 8 bits, as planes.
+RIDGE_INLINE __m512i sign_planes(__m512i v) {
+  const auto field = [&](__m512i shifted, int mask) __attribute__((always_inline)) {
+    return _mm512_and_si512(shifted, _mm512_set1_epi32(mask));
+  };
+  const __m512i sevens = _mm512_or_si512(
+      _mm512_or_si512(field(v, 0x7f), field(_mm512_slli_epi32(v, 1), 0x7f00)),
+      _mm512_or_si512(field(_mm512_slli_epi32(v, 2), 0x7f0000), field(_mm512_slli_epi32(v, 3), 0x7f000000)));
+  const __m512i others = _mm512_or_si512(
+      _mm512_or_si512(field(_mm512_srli_epi32(v, 21), 0x80), field(_mm512_srli_epi32(v, 14), 0x8000)),
+      _mm512_or_si512(field(_mm512_srli_epi32(v, 7), 0x800000), field(v, static_cast<int>(0x80000000))));
+  return bit_planes(_mm512_or_si512(sevens, others));
+}
+
+// Two words of four 16-bit values (9 bits of index, 7 of signs): the indices' low bytes, and planes of the signs with
+// bit 8 of the indices. A high byte turned right by one is 7 signs and that bit above them.
+RIDGE_INLINE void indices_and_planes(__m512i first, __m512i second, uint8_t* out) {
+  const __m512i even = _mm512_set1_epi32(0x00ff00ff);
+  const auto bytes = [&](__m512i a, __m512i b) __attribute__((always_inline)) {  // bytes 0 and 2 of a, of b
+    const __m512i low = _mm512_and_si512(a, even), high = _mm512_and_si512(b, even);
+    const __m512i order =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, -1, -1, 4, 6, -1, -1, 8, 10, -1, -1, 12, 14, -1, -1));
+    return _mm512_or_si512(_mm512_shuffle_epi8(low, order), _mm512_slli_epi32(_mm512_shuffle_epi8(high, order), 16));
+  };
+  store(out, bytes(first, second));
+  const __m512i high = bytes(_mm512_srli_epi32(first, 8), _mm512_srli_epi32(second, 8));
+  const __m512i signs = _mm512_and_si512(_mm512_srli_epi32(high, 1), _mm512_set1_epi8(0x7f));
+  const __m512i bit = _mm512_and_si512(_mm512_slli_epi32(high, 7), _mm512_set1_epi8(static_cast<char>(0x80)));
+  store(out + 64, bit_planes(_mm512_or_si512(signs, bit)));
+}
+
+// Four words from p on as planes.
+RIDGE_INLINE void copy_bit_planes(const uint8_t* p, size_t stride, uint8_t* out) {
+  const Words v = words(p, stride);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) store(out + 64 * j, bit_planes(v.w[j]));
+}
+
+// One block of 256 columns to a unit.
+template <size_t bytes>
+struct LowBit {
+  static constexpr size_t kBlock = 256, kBytes = bytes, kUnitBlocks = 1, kUnitBytes = bytes * kPanelRows;
+};
+
+struct IQ2_XXS : LowBit<66> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p, stride, unit);
+#pragma GCC unroll 1
+    for (int i = 0; i < 4; ++i) {
+      const Words v = words(p + 2 + 16 * i, stride);
+      uint8_t* out = unit + 32 + 256 * i;
+      store(out, v.w[0]);
+      store(out + 64, sign_planes(v.w[1]));
+      store(out + 128, v.w[2]);
+      store(out + 192, sign_planes(v.w[3]));
+    }
+  }
+};
+
+struct IQ2_XS : LowBit<74> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p, stride, unit);
+    const Words tail = words(p + 58, stride);  // 8 bytes of codes, 8 of scales
+    store(unit + 32, tail.w[2]);
+    store(unit + 96, tail.w[3]);
+#pragma GCC unroll 1
+    for (int i = 0; i < 4; ++i) {
+      const Words v = words(p + 2 + 16 * i, stride);
+      indices_and_planes(v.w[0], v.w[1], unit + 160 + 256 * i);
+      indices_and_planes(v.w[2], v.w[3], unit + 288 + 256 * i);
+    }
+  }
+};
+
+struct IQ2_S : LowBit<82> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p, stride, unit);
+    copy_words<1>(p + 66, stride, unit + 32);
+    copy_words<2>(p + 2, stride, unit + 288);
+#pragma GCC unroll 1
+    for (int i = 0; i < 2; ++i) copy_bit_planes(p + 34 + 16 * i, stride, unit + 800 + 256 * i);
+  }
+};
+
+struct IQ3_XXS : LowBit<98> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p, stride, unit);
+#pragma GCC unroll 1
+    for (int i = 0; i < 2; ++i) {
+      const Words v = words(p + 66 + 16 * i, stride);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) store(unit + 32 + 64 * (4 * i + j), sign_planes(v.w[j]));
+    }
+    copy_words<4>(p + 2, stride, unit + 544);
+  }
+};
+
+struct IQ3_S : LowBit<110> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p, stride, unit);
+    const Words tail = words(p + 94, stride);  // three words of signs, the scales
+    store(unit + 32, tail.w[3]);
+    const Words high = words(p + 66, stride);  // two words of high bits, two of signs
+    store(unit + 96, high.w[0]);
+    store(unit + 160, high.w[1]);
+#pragma GCC unroll 1
+    for (int i = 0; i < 2; ++i) copy_bit_planes(p + 74 + 16 * i, stride, unit + 224 + 256 * i);
+    copy_words<4>(p + 2, stride, unit + 736);
+  }
+};
+
+struct IQ1_S : LowBit<50> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p, stride, unit);
+    copy_words<1>(p + 34, stride, unit + 32);
+    copy_words<2>(p + 2, stride, unit + 288);
+  }
+};
+
+struct IQ1_M : LowBit<56> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    const Words tail = words(p + 40, stride);  // two words of high bits, two of scales
+    store(unit, tail.w[2]);
+    store(unit + 64, tail.w[3]);
+    copy_words<1>(p + 32, stride, unit + 128);
+    copy_words<2>(p, stride, unit + 384);
+  }
+};
+
+struct TQ1_0 : LowBit<54> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    const Words tail = words(p + 38, stride);  // 10 bytes of digits, 4 of the last ones, d
+    store_256(unit, _mm512_cvtepi32_epi16(_mm512_srli_epi32(tail.w[3], 16)));
+    store(unit + 32, straddling(tail.w[2], tail.w[3]));
+    copy_words<3>(p, stride, unit + 96);
+  }
+};
+
+struct TQ2_0 : LowBit<66> {
+  static RIDGE_INLINE void block(const uint8_t* p, size_t stride, size_t, uint8_t* unit) {
+    copy_scalars<uint16_t>(p + 64, stride, unit);
+    copy_words<4>(p, stride, unit + 32);
+  }
+};
+
 // The next panel's rows, wherever `args` ends, fetched in step with this panel: 16 short streams per panel are more
 // than the hardware prefetchers follow (Q4_K from DRAM, 8 MiB slots: 8.0 → 10.0 GB/s). Streaming stores were tried: 10
 // % faster here, but the matmul that reads the panels next then finds them in no cache (together 6.3 → 5.6 GB/s).
@@ -226,6 +371,7 @@ void pack(const PackArgs& args) {
 #pragma GCC unroll 4
     for (size_t b = 0; b < kUnit; ++b, p += Format::kBytes) Format::block(p, args.row_stride, b, unit);
   }
+  if (Format::kUnitBytes % 64 != 0 && (unit - args.panel) % 64 != 0) store_256(unit, _mm256_setzero_si256());
   if (left > 0) store(unit, _mm512_setzero_si512());  // the scales that a partial unit's header lacks
   for (size_t b = 0; b < left; ++b, p += Format::kBytes) Format::block(p, args.row_stride, b, unit);
 }
@@ -287,6 +433,15 @@ const KernelEntry kPackEntries[] = {
     RIDGE_ENTRY(IQ4_NL, pack<ScaleNibbles>),
     RIDGE_ENTRY(IQ4_XS, pack<IQ4_XS>),
     RIDGE_ENTRY(MXFP4, pack<MXFP4>),
+    RIDGE_ENTRY(IQ1_S, pack<IQ1_S>),
+    RIDGE_ENTRY(IQ1_M, pack<IQ1_M>),
+    RIDGE_ENTRY(IQ2_XXS, pack<IQ2_XXS>),
+    RIDGE_ENTRY(IQ2_XS, pack<IQ2_XS>),
+    RIDGE_ENTRY(IQ2_S, pack<IQ2_S>),
+    RIDGE_ENTRY(IQ3_XXS, pack<IQ3_XXS>),
+    RIDGE_ENTRY(IQ3_S, pack<IQ3_S>),
+    RIDGE_ENTRY(TQ1_0, pack<TQ1_0>),
+    RIDGE_ENTRY(TQ2_0, pack<TQ2_0>),
 };
 const size_t kPackCount = sizeof(kPackEntries) / sizeof(kPackEntries[0]);
 

@@ -2,6 +2,7 @@
 // and later): four unsigned codes times four signed activations, summed into 32 bits without saturation.
 
 #include "kernels/avx2/matmul_q8.h"
+#include "kernels/avx2/low_bit_tiles.h"
 #include "kernels/entries.h"
 
 namespace ridge::avxvnni {
@@ -40,10 +41,12 @@ void matmul(const MatmulArgs& args) {
   { Op::matmul_q8, Isa::avx2, Type::type, kBitAvx2Fma | kBitAvxVnni, RIDGE_KERNEL(matmul<avx2::type>), "avx2 vnni" }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_AVXVNNI_Q8(Q4_0),   RIDGE_AVXVNNI_Q8(Q4_1), RIDGE_AVXVNNI_Q8(Q5_0),  RIDGE_AVXVNNI_Q8(Q5_1),
-    RIDGE_AVXVNNI_Q8(Q8_0),   RIDGE_AVXVNNI_Q8(Q2_K), RIDGE_AVXVNNI_Q8(Q3_K),  RIDGE_AVXVNNI_Q8(Q4_K),
-    RIDGE_AVXVNNI_Q8(Q5_K),   RIDGE_AVXVNNI_Q8(Q6_K), RIDGE_AVXVNNI_Q8(MXFP4), RIDGE_AVXVNNI_Q8(IQ4_NL),
-    RIDGE_AVXVNNI_Q8(IQ4_XS),
+    RIDGE_AVXVNNI_Q8(Q4_0),   RIDGE_AVXVNNI_Q8(Q4_1),  RIDGE_AVXVNNI_Q8(Q5_0),    RIDGE_AVXVNNI_Q8(Q5_1),
+    RIDGE_AVXVNNI_Q8(Q8_0),   RIDGE_AVXVNNI_Q8(Q2_K),  RIDGE_AVXVNNI_Q8(Q3_K),    RIDGE_AVXVNNI_Q8(Q4_K),
+    RIDGE_AVXVNNI_Q8(Q5_K),   RIDGE_AVXVNNI_Q8(Q6_K),  RIDGE_AVXVNNI_Q8(MXFP4),   RIDGE_AVXVNNI_Q8(IQ4_NL),
+    RIDGE_AVXVNNI_Q8(IQ4_XS), RIDGE_AVXVNNI_Q8(IQ1_S), RIDGE_AVXVNNI_Q8(IQ1_M),   RIDGE_AVXVNNI_Q8(IQ2_XXS),
+    RIDGE_AVXVNNI_Q8(IQ2_XS), RIDGE_AVXVNNI_Q8(IQ2_S), RIDGE_AVXVNNI_Q8(IQ3_XXS), RIDGE_AVXVNNI_Q8(IQ3_S),
+    RIDGE_AVXVNNI_Q8(TQ1_0),  RIDGE_AVXVNNI_Q8(TQ2_0),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 

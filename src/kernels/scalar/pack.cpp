@@ -21,6 +21,15 @@ const KernelEntry kPackEntries[] = {
     {Op::pack, Isa::scalar, Type::IQ4_NL, 0, RIDGE_KERNEL(pack_panel), "scalar"},
     {Op::pack, Isa::scalar, Type::IQ4_XS, 0, RIDGE_KERNEL(pack_panel), "scalar"},
     {Op::pack, Isa::scalar, Type::MXFP4, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ1_S, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ1_M, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ2_XXS, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ2_XS, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ2_S, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ3_XXS, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::IQ3_S, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::TQ1_0, 0, RIDGE_KERNEL(pack_panel), "scalar"},
+    {Op::pack, Isa::scalar, Type::TQ2_0, 0, RIDGE_KERNEL(pack_panel), "scalar"},
 };
 const size_t kPackCount = sizeof(kPackEntries) / sizeof(kPackEntries[0]);
 
