@@ -103,6 +103,7 @@ Result<void> measure(const Flags& flags) {
     report = RIDGE_TRY(run_bench(options));
   }
   report.version = RIDGE_VERSION;
+  report.numerics = flags.engine.numerics;
   report.label = flags.label.value_or("");
   if (store && !report.results.empty()) {
     int64_t number = RIDGE_TRY(store->save(report));
