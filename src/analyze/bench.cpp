@@ -339,7 +339,6 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
   BenchReport report;
   report.machine = {
       .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
-  report.numerics = options.engine.numerics == Numerics::exact ? "exact" : "default";
   report.memory_budget = options.engine.memory.value_or(0);
   for (int threads : threads_of(options)) {
     for (uint64_t depth : options.depths) {

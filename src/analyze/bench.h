@@ -77,9 +77,8 @@ struct BenchModel {
 struct BenchReport {
   BenchMachine machine;
   BenchModel model;
-  std::string version;  // of ridge; whoever runs the benchmark fills it in, and a label if there is one
-  std::string label;
-  std::string numerics = "default";
+  // Words of whoever runs the benchmark: the version of ridge, a name for the run, the arithmetic.
+  std::string version, label, numerics = "default";
   uint64_t memory_budget = 0;  // 0: none
   std::vector<BenchResult> results;
   bool interrupted = false;  // some tests are missing

@@ -32,7 +32,7 @@ struct RankTest {
   double u = 0;  // pairs (a, b) with a > b; a tie counts half
   double p = 1;
 };
-inline constexpr size_t kMostRanked = 100;
+inline constexpr size_t kMostRanked = 50;
 RankTest mann_whitney(std::span<const double> a, std::span<const double> b);
 
 // The smallest p that samples of these sizes can reach: 2 / (n + m choose n), if none are tied.

@@ -1,7 +1,5 @@
 #include "analyze/kernel_bench.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -11,6 +9,7 @@
 #include "machine/bandwidth_loop.h"
 #include "machine/compute_loop.h"
 #include "machine/cpu.h"
+#include "machine/cpu_time.h"
 #include "machine/memory_limits.h"
 #include "memory/slab.h"
 #include "tensor/half.h"
@@ -27,23 +26,16 @@ constexpr uint64_t kPrefillBytes = 2 * kMiB;
 constexpr uint64_t kScalarDecodeBytes = 256 * kKiB, kScalarPrefillBytes = 16 * kKiB;
 constexpr uint64_t kQuickBytes = 64 * kMiB, kMostBytes = 384 * kMiB;
 
-// Of this thread.
-double cpu_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Repetitions of `work` per CPU second, over at least five milliseconds.
 template <class Work>
 double per_second(Work work) {
   constexpr double kLeast = 5e-3;
-  double start = cpu_seconds(), now = start;
+  double start = thread_cpu_seconds(), now = start;
   uint64_t count = 0;
   do {
     work();
     ++count;
-    now = cpu_seconds();
+    now = thread_cpu_seconds();
   } while (now - start < kLeast);
   return static_cast<double>(count) / (now - start);
 }

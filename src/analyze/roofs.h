@@ -41,7 +41,7 @@ class WeightReads {
   uint64_t bytes_ = 0;
 };
 
-// 1e9 operations per second, all threads together; 0 where no loop knows this CPU. A multiply-add is two.
+// 1e9 operations per second of CPU time, all threads together; 0 where no loop knows this CPU. A multiply-add is two.
 struct ComputePeaks {
   double int8_gops = 0, float_gops = 0;
 };

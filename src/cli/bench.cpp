@@ -103,6 +103,7 @@ Result<void> measure(const Flags& flags) {
     report = RIDGE_TRY(run_bench(options));
   }
   report.version = RIDGE_VERSION;
+  report.numerics = flags.engine.numerics;
   report.label = flags.label.value_or("");
   if (store && !report.results.empty()) {
     int64_t number = RIDGE_TRY(store->save(report));
@@ -165,7 +166,7 @@ void add_bench(CLI::App& app) {
   add("-p,--prompt", flags->prompts, "LIST", "prompt lengths to read; 0: none")->capture_default_str();
   add("-n,--generate", flags->generated, "LIST", "numbers of tokens to generate; 0: none")->capture_default_str();
   add("-d,--depth", flags->depths, "LIST", "tokens in the context before")->capture_default_str();
-  add("-r,--repetitions", flags->repetitions, "N", "runs of each test, 1 to 100")->capture_default_str();
+  add("-r,--repetitions", flags->repetitions, "N", "runs of each test, 1 to 50")->capture_default_str();
   command->add_flag("--profile", flags->profile, "say where the time of a token goes");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--jsonl", flags->jsonl, "print one JSON object per result");

@@ -173,17 +173,21 @@ std::string stage_table(const BenchReport& report) {
   return text;
 }
 
+// A roof is measured with an error of its own.
+constexpr double kBelievable = 1.03;
+
 std::string footnotes(const BenchReport& report) {
   std::string text;
   double coverage = 1, read = 0, peak = 0;
   std::string contention;
-  bool shares = false;
+  bool shares = false, above = false;
   for (const BenchResult& r : report.results) {
     coverage = std::min(coverage, r.ci_coverage);
     read = std::max(read, r.read_roof_gb_per_s);
     peak = std::max(peak, r.int8_peak_gop_per_s);
     if (contention.empty()) contention = r.contention;
     shares = shares || r.roof_share;
+    above = above || (r.roof_share && *r.roof_share > kBelievable);
   }
   text += fmt::format("interval: order statistics of the median, coverage {:.1f} %\n", coverage * 100);
   if (read > 0 && peak > 0) {
@@ -191,6 +195,7 @@ std::string footnotes(const BenchReport& report) {
                         figure(read), figure(peak));
   }
   if (!shares) text += "no share of a roof: weights stream, and `ridge probe` has not measured storage here\n";
+  if (above) text += "a share above 100 %: a roof was disturbed while it was measured; measure again\n";
   if (!contention.empty()) text += fmt::format("! contended, such as: {}\n", contention);
   if (report.interrupted) text += "stopped by Ctrl-C: some tests are missing\n";
   return text;

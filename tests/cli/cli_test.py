@@ -376,7 +376,7 @@ def test_bench():
     fails(5, ["bench", model, "--db", os.path.join(T, "no", "folder.sqlite")], "folder.sqlite")
     refused = run("bench", model, "--memory", "1M")
     check(refused.returncode == 4 and "needs" in refused.stderr, f"bench --memory 1M: {refused.stderr}")
-    going = subprocess.Popen([A.ridge, "bench", model, "-p", "8", "-n", "64", "-d", "0-100", "-r", "100", "-t", "1", "--json"],
+    going = subprocess.Popen([A.ridge, "bench", model, "-p", "8", "-n", "64", "-d", "0-100", "-r", "50", "-t", "1", "--json"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     def ready():
         caught = [line for line in open(f"/proc/{going.pid}/status") if line.startswith("SigCgt")][0]
