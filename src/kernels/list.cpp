@@ -15,17 +15,19 @@ std::vector<std::span<const Kernel>> offers() {
   return {
 #if defined(RIDGE_ISA_avx512)
     RIDGE_ENTRIES(avx512, MatmulQ8), RIDGE_ENTRIES(avx512, MatmulFloat), RIDGE_ENTRIES(avx512, Pack),
-        RIDGE_ENTRIES(avx512, Vector), RIDGE_ENTRIES(avx512, Attention),
+        RIDGE_ENTRIES(avx512, Vector), RIDGE_ENTRIES(avx512, Attention), RIDGE_ENTRIES(avx512, Latent),
+        RIDGE_ENTRIES(avx512, Transpose),
 #endif
 #if defined(RIDGE_ISA_avxvnni)
         RIDGE_ENTRIES(avxvnni, MatmulQ8),
 #endif
 #if defined(RIDGE_ISA_avx2)
         RIDGE_ENTRIES(avx2, MatmulQ8), RIDGE_ENTRIES(avx2, MatmulFloat), RIDGE_ENTRIES(avx2, Pack),
-        RIDGE_ENTRIES(avx2, Vector), RIDGE_ENTRIES(avx2, Attention),
+        RIDGE_ENTRIES(avx2, Vector), RIDGE_ENTRIES(avx2, Attention), RIDGE_ENTRIES(avx2, Latent),
+        RIDGE_ENTRIES(avx2, Transpose),
 #endif
         RIDGE_ENTRIES(scalar, MatmulQ8), RIDGE_ENTRIES(scalar, MatmulFloat), RIDGE_ENTRIES(scalar, Pack),
-        RIDGE_ENTRIES(scalar, Vector), RIDGE_ENTRIES(scalar, Attention),
+        RIDGE_ENTRIES(scalar, Vector), RIDGE_ENTRIES(scalar, Attention), RIDGE_ENTRIES(scalar, Latent),
   };
 }
 

@@ -13,6 +13,7 @@ Result<std::unique_ptr<Model>> make_qwen3(ModelBuilder& b);
 Result<std::unique_ptr<Model>> make_gemma2(ModelBuilder& b);
 Result<std::unique_ptr<Model>> make_gemma3(ModelBuilder& b);
 Result<std::unique_ptr<Model>> make_phi3(ModelBuilder& b);
+Result<std::unique_ptr<Model>> make_plm(ModelBuilder& b);
 
 // The rotary embedding of `rope.dimension_count` dimensions with base `rope.<base_key>`. Bad input if the dimensions
 // are odd or more than a head has, or the base is no positive number.

@@ -151,6 +151,16 @@ void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows 
   });
 }
 
+void Compute::relu_squared(Rows x) {
+  if (failed()) return;
+  each_token(x.rows, [&](size_t t) {
+    for (float& v : x.row_span(t)) {
+      v = v < 0 ? 0 : v;  // NaN stays
+      v = v * v;
+    }
+  });
+}
+
 void Compute::glu(Gate gate, Rows g, Rows up) {
   if (failed()) return;
   GluFn act = gate == Gate::silu ? m_.kernels->swiglu : m_.kernels->geglu;

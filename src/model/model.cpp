@@ -57,6 +57,12 @@ size_t Model::workspace_floats(const PassShape& shape, bool exact) const {
   return outline.workspace_floats();
 }
 
+size_t Model::latent_floats(const PassShape& shape, bool exact) const {
+  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact});
+  forward(outline);
+  return outline.latent_floats();
+}
+
 std::vector<TensorId> Model::gathered() const {
   std::vector<TensorId> ids = {embedding_.id};
   for (const PendingVector& v : pending_vectors_) ids.push_back(v.id);

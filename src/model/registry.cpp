@@ -11,6 +11,7 @@ std::span<const Architecture> architectures() {
   static constexpr std::array kList = {
       Architecture{"llama", make_llama},   Architecture{"qwen2", make_qwen2},   Architecture{"qwen3", make_qwen3},
       Architecture{"gemma2", make_gemma2}, Architecture{"gemma3", make_gemma3}, Architecture{"phi3", make_phi3},
+      Architecture{"plm", make_plm},
   };
   return kList;
 }

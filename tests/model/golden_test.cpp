@@ -79,14 +79,14 @@ constexpr Case kCases[] = {
     {"gemma2", true},        {"gemma3", true},
     {"gemma3-linear", true}, {"phi3", true},
     {"phi3-longrope", true}, {"type-F32", true},
-    {"type-F16", true},      {"type-BF16", true},
-    {"type-Q4_0", false},    {"type-Q4_1", false},
-    {"type-Q5_0", false},    {"type-Q5_1", false},
-    {"type-Q8_0", false},    {"type-Q2_K", false},
-    {"type-Q3_K", false},    {"type-Q4_K", false},
-    {"type-Q5_K", false},    {"type-Q6_K", false},
-    {"type-IQ4_NL", false},  {"type-IQ4_XS", false},
-    {"type-MXFP4", false},
+    {"plm", true},           {"type-F16", true},
+    {"type-BF16", true},     {"type-Q4_0", false},
+    {"type-Q4_1", false},    {"type-Q5_0", false},
+    {"type-Q5_1", false},    {"type-Q8_0", false},
+    {"type-Q2_K", false},    {"type-Q3_K", false},
+    {"type-Q4_K", false},    {"type-Q5_K", false},
+    {"type-Q6_K", false},    {"type-IQ4_NL", false},
+    {"type-IQ4_XS", false},  {"type-MXFP4", false},
 };
 
 INSTANTIATE_TEST_SUITE_P(Golden, TinyModel, testing::ValuesIn(kCases), [](const auto& c) {
