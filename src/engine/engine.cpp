@@ -195,6 +195,8 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
   WorkspaceLayout w = workspace_layout(*model_, program, batch, options_.logits_rows, pool_->size(),
                                        options_.numerics == Numerics::exact);
   a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
+  // One copy is in the plan; what planning freed of others may stay with the heap.
+  a.add("parts of the model", 2 * program.heap_bytes());
   a.add("norms and biases", 2 * model_->vector_bytes());
   a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
                                 options_.text_bytes * kCopiesOfText);

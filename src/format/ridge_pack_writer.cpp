@@ -318,7 +318,7 @@ bool packs_as_panels(const Gguf& gguf, const GgufTensor& tensor) {
   if (!type.is_float && cols % 32 != 0) return false;
   // The matrices of a stack (experts) begin at a panel each only if their rows fill panels.
   if (tensor.dims > 2 && tensor.shape[1] % kPanelRows != 0) return false;
-  if (tensor.name.find("ffn_gate_inp") != std::string::npos) return false;
+  if (tensor.name.find("ffn_gate_inp") != std::string::npos || tensor.name.ends_with(".bias")) return false;
   if (tensor.name == "token_embd.weight") return gguf.find("output.weight") == nullptr;
   return true;
 }

@@ -55,7 +55,9 @@ Result<void> RequestBook::add(const ReadWish& wish) {
   const uint64_t begin = wish.offset - read_lead(wish.offset);
   const uint64_t wanted_end = wish.offset + wish.bytes;
   const uint64_t span = read_span(wish.offset, wish.bytes);
-  auto place = queue_.begin();  // where urgent requests go, in order
+  // Urgent requests go before the others, in order among themselves.
+  auto place = queue_.begin();
+  while (wish.urgent && place != queue_.end() && requests_[*place].urgent) ++place;
   for (uint64_t at = 0; at < span; at += request_bytes_) {
     Request request;
     request.file = wish.file;
@@ -64,6 +66,7 @@ Result<void> RequestBook::add(const ReadWish& wish) {
     request.bytes = static_cast<uint32_t>(std::min(request_bytes_, span - at));
     request.needed = static_cast<uint32_t>(std::min<uint64_t>(request.bytes, wanted_end - request.offset));
     request.into = wish.into + at;
+    request.urgent = wish.urgent;
     uint32_t id = static_cast<uint32_t>(requests_.size());
     if (free_.empty()) {
       requests_.push_back(request);

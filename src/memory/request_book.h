@@ -29,6 +29,7 @@ struct Request {
   uint32_t needed = 0;  // that must arrive; the rest may lie past the end of the file
   uint32_t done = 0;    // that have arrived
   uint8_t* into = nullptr;
+  bool urgent = false;
   uint8_t io_failures = 0;
   uint8_t stalls = 0;    // reads in a row that brought nothing new
   uint16_t repeats = 0;  // EINTR and EAGAIN

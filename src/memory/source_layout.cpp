@@ -46,7 +46,8 @@ void place_streamed(const Program& program, const Block& block, std::vector<Piec
     const StoredTensor& t = program.tensors[piece.tensor];
     places.push_back(append_direct(piece_offset(t, piece), piece_bytes(t, piece), t.layout, end));
   }
-  layout.slot_bytes = std::max(layout.slot_bytes, round_up(end + kOverread, kIoAlign));
+  uint64_t& slot_bytes = block.on_demand ? layout.expert_slot_bytes : layout.slot_bytes;
+  slot_bytes = std::max(slot_bytes, round_up(end + kOverread, kIoAlign));
 }
 
 // The largest piece that must be packed, and the room that 16 rows of the widest one need.
@@ -72,11 +73,45 @@ void size_load_buffers(const Program& program, const Placement& placement, Sourc
   layout.load_unit = round_up(wished + overhead, kIoAlign);
 }
 
+// Row ranges that pinned blocks hold, by gathered tensor: one walk over all blocks, of which experts make very many.
+std::vector<std::vector<RowRange>> pinned_rows(const Program& program, const Placement& placement,
+                                               std::span<const TensorId> gathered) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> index(program.tensors.size(), kNone);
+  for (size_t i = 0; i < gathered.size(); ++i) index[gathered[i]] = static_cast<uint32_t>(i);
+  std::vector<std::vector<RowRange>> ranges(gathered.size());
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (!placement.pinned[b]) continue;
+    for (const Piece& p : program.blocks[b].pieces) {
+      if (index[p.tensor] != kNone && p.row_begin < p.row_end)
+        ranges[index[p.tensor]].push_back({p.row_begin, p.row_end});
+    }
+  }
+  return ranges;
+}
+
+// What of the tensor is in none of these ranges, in order.
+std::vector<RowRange> rows_outside(const StoredTensor& tensor, std::vector<RowRange> pinned) {
+  std::sort(pinned.begin(), pinned.end(), [](RowRange a, RowRange b) { return a.begin < b.begin; });
+  // Parts of a tensor begin at a panel; a few rows are then in both.
+  auto whole_panel = [](uint32_t r) { return r - r % static_cast<uint32_t>(kPanelRows); };
+  std::vector<RowRange> rest;
+  uint32_t row = 0;
+  for (RowRange p : pinned) {
+    if (p.begin > row) rest.push_back({whole_panel(row), p.begin});
+    row = std::max(row, p.end);
+  }
+  if (row < tensor.rows) rest.push_back({whole_panel(row), tensor.rows});
+  return rest;
+}
+
 void place_gathered(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                     bool keep_gathered, SourceLayout& layout) {
-  for (TensorId id : gathered) {
+  auto pinned = pinned_rows(program, placement, gathered);
+  for (size_t i = 0; i < gathered.size(); ++i) {
+    const TensorId id = gathered[i];
     const StoredTensor& t = program.tensors[id];
-    std::vector<RowRange> ranges = rows_not_pinned(program, placement, id);
+    std::vector<RowRange> ranges = rows_outside(t, std::move(pinned[i]));
     if (ranges.empty()) continue;
     if (keep_gathered) {
       for (RowRange r : ranges) {
@@ -97,27 +132,6 @@ void place_gathered(const Program& program, const Placement& placement, std::spa
 
 }  // namespace
 
-std::vector<RowRange> rows_not_pinned(const Program& program, const Placement& placement, TensorId tensor) {
-  std::vector<RowRange> pinned;
-  for (BlockId b = 0; b < program.blocks.size(); ++b) {
-    if (!placement.pinned[b]) continue;
-    for (const Piece& p : program.blocks[b].pieces) {
-      if (p.tensor == tensor && p.row_begin < p.row_end) pinned.push_back({p.row_begin, p.row_end});
-    }
-  }
-  std::sort(pinned.begin(), pinned.end(), [](RowRange a, RowRange b) { return a.begin < b.begin; });
-  // Parts of a tensor begin at a panel; a few rows are then in both.
-  auto whole_panel = [](uint32_t r) { return r - r % static_cast<uint32_t>(kPanelRows); };
-  std::vector<RowRange> rest;
-  uint32_t row = 0;
-  for (RowRange p : pinned) {
-    if (p.begin > row) rest.push_back({whole_panel(row), p.begin});
-    row = std::max(row, p.end);
-  }
-  if (row < program.tensors[tensor].rows) rest.push_back({whole_panel(row), program.tensors[tensor].rows});
-  return rest;
-}
-
 SourceLayout SourceLayout::of(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                               bool keep_gathered) {
   RIDGE_CHECK(placement.pinned.size() == program.blocks.size(), "a placement says of every block whether it is pinned");
@@ -136,6 +150,10 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
     RIDGE_CHECK(placement.slots >= 1, "blocks that are not pinned need a slot");
     layout.slots = placement.slots;
   }
+  if (layout.expert_slot_bytes > 0) {
+    RIDGE_CHECK(placement.expert_slots >= 1, "experts that are not pinned need a slot");
+    layout.expert_slots = placement.expert_slots;
+  }
   place_gathered(program, placement, gathered, keep_gathered, layout);
   size_load_buffers(program, placement, layout);
   return layout;
@@ -145,14 +163,15 @@ SourceMemory SourceLayout::memory(const Program& program) const {
   // The lists of places, views and visits: small, and counted all the same.
   uint64_t lists = 64 * kKiB + 8 * program.visits.size() + sizeof(KeptRows) * kept.size();
   for (const auto& places : blocks) lists += 96 + (sizeof(PiecePlace) + sizeof(PieceView)) * places.size();
-  const uint64_t slots_bytes = slots * slot_bytes;
+  const uint64_t slots_bytes = slots * slot_bytes, expert_bytes = expert_slots * expert_slot_bytes;
   const uint64_t gather_bytes = gather_units * gather_unit;
   SourceMemory memory;
   memory.pins = Slab::charge(pin_bytes);
   memory.slots = Slab::charge(slots_bytes);
+  memory.experts = Slab::charge(expert_bytes);
   memory.gathered = Slab::charge(kept_bytes);
-  memory.io =
-      lists + Slab::charge(gather_bytes) + Slab::charge(2 * load_unit) + io_engine_memory(slots_bytes + gather_bytes);
+  memory.io = lists + Slab::charge(gather_bytes) + Slab::charge(2 * load_unit) +
+              io_engine_memory(slots_bytes + expert_bytes + gather_bytes);
   return memory;
 }
 

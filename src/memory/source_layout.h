@@ -29,6 +29,10 @@ struct PiecePlace {
   Layout layout = Layout::rows;
 };
 
+struct RowRange {
+  uint32_t begin = 0, end = 0;
+};
+
 // Rows of a gathered tensor held in memory as the file has them.
 struct KeptRows {
   TensorId tensor = 0;
@@ -41,6 +45,8 @@ struct SourceLayout {
   uint64_t pin_bytes = 0;
   uint64_t slot_bytes = 0;  // of one slot, as the streamed blocks need it; 0 if nothing streams
   uint32_t slots = 0;
+  uint64_t expert_slot_bytes = 0;  // of one slot for blocks on demand; 0 if all of them are pinned
+  uint32_t expert_slots = 0;
   std::vector<KeptRows> kept;
   uint64_t kept_bytes = 0;
   uint64_t gather_unit = 0;  // bytes of one buffer for a gathered row or panel; 0: no gather reads the file
@@ -52,11 +58,5 @@ struct SourceLayout {
                          bool keep_gathered);
   SourceMemory memory(const Program& program) const;
 };
-
-// Row ranges of `tensor` that no pinned block holds, in order.
-struct RowRange {
-  uint32_t begin = 0, end = 0;
-};
-std::vector<RowRange> rows_not_pinned(const Program& program, const Placement& placement, TensorId tensor);
 
 }  // namespace ridge

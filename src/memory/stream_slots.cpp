@@ -8,17 +8,23 @@ namespace ridge {
 namespace {
 
 // Tags of the slots: apart from those of the loader and of gathered rows.
-constexpr uint32_t kFirstTag = 0x40000000, kLastTag = 0x7fffffff;
+constexpr uint32_t kFirstTag = 0x40000000, kFirstDemandTag = 0x60000000, kLastTag = 0x7fffffff;
 
 }  // namespace
 
-StreamSlots::StreamSlots(const StreamSlotsOptions& options) : options_(options), next_tag_(kFirstTag) {
-  const SourceLayout& layout = *options_.layout;
-  slots_.resize(layout.slots);
-  claimed_.reserve(layout.slots);
-  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = options_.memory + i * layout.slot_bytes;
+StreamSlots::StreamSlots(const StreamSlotsOptions& options, const SlotRegion& region)
+    : options_(options),
+      urgent_(region.blocks == SlotBlocks::on_demand),
+      first_tag_(urgent_ ? kFirstDemandTag : kFirstTag),
+      last_tag_(urgent_ ? kLastTag : kFirstDemandTag - 1),
+      next_tag_(first_tag_) {
+  slots_.resize(region.slots);
+  claimed_.reserve(region.slots);
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
+  if (region.blocks == SlotBlocks::on_demand) return;
   for (const Visit& visit : options_.program->visits) {
-    if (!options_.placement->pinned[visit.block]) order_.push_back(visit.block);
+    const bool streams = !options_.placement->pinned[visit.block] && !options_.program->blocks[visit.block].on_demand;
+    if (streams) order_.push_back(visit.block);
   }
 }
 
@@ -43,16 +49,17 @@ bool StreamSlots::claimed(const Slot& slot) const {
 
 // A slot that nobody uses and that holds none of the claimed blocks. One that is still being filled with something else
 // cannot be had until the device is done with it.
+// Of several the one that was used longest ago.
 StreamSlots::Slot* StreamSlots::free_slot() {
+  Slot* oldest = nullptr;
   for (Slot& slot : slots_) {
     if (slot.leases > 0 || claimed(slot)) continue;
-    if (slot.content == Content::loading) {
-      if (!options_.io->ready(slot.tag)) continue;
-      (void)finish_load(slot);  // nobody waits for these bytes any more, nor for what went wrong with them
-    }
-    return &slot;
+    if (slot.content == Content::loading && !options_.io->ready(slot.tag)) continue;
+    if (oldest == nullptr || slot.used < oldest->used) oldest = &slot;
   }
-  return nullptr;
+  // Nobody waits for these bytes any more, nor for what went wrong with them.
+  if (oldest != nullptr && oldest->content == Content::loading) (void)finish_load(*oldest);
+  return oldest;
 }
 
 void StreamSlots::read_ahead() {
@@ -77,7 +84,7 @@ void StreamSlots::submit(Slot& slot, BlockId block) {
   slot.block = block;
   slot.error.reset();
   slot.tag = next_tag_;
-  next_tag_ = next_tag_ == kLastTag ? kFirstTag : next_tag_ + 1;
+  next_tag_ = next_tag_ == last_tag_ ? first_tag_ : next_tag_ + 1;
   slot.turn = next_turn_++;
   slot.pieces.clear();
   if (options_.trace != nullptr) slot.submitted = TraceClock::now();
@@ -88,7 +95,8 @@ void StreamSlots::submit(Slot& slot, BlockId block) {
                                           .offset = t.stored_offset(piece.row_begin),
                                           .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
                                           .into = slot.memory + places[i].into,
-                                          .tag = slot.tag});
+                                          .tag = slot.tag,
+                                          .urgent = urgent_});
     // Whoever acquires the block is told; what was submitted before must still arrive first.
     if (!submitted.ok() && !slot.error) slot.error = submitted.error();
     slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});
@@ -197,6 +205,7 @@ void StreamSlots::release(BlockId block) {
   Slot* slot = find(block);
   RIDGE_CHECK(slot != nullptr && slot->leases > 0, "only a held block is released");
   --slot->leases;
+  slot->used = ++next_use_;
   poll();
   if (slot->leases == 0) read_ahead();
 }

@@ -3,10 +3,13 @@
 //
 // Not for: pinned blocks, or where pieces lie (source_layout.h).
 //
-//   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io, .memory =
-//   slab.data()}); slots.restart();                                     // a pass begins: the first visits are being
-//   read auto pieces = RIDGE_TRY(slots.acquire(block));       // waits for the bytes slots.release(block); // its slot
-//   takes the next visit at once
+// Blocks on demand (experts) go through a second set of slots, which has no order: want() says what comes, and a block
+// stays until its slot is needed for another.
+//
+//   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io}, region);
+//   slots.restart();                                 // a pass begins: the first visits are being read
+//   auto pieces = RIDGE_TRY(slots.acquire(block));   // waits for the bytes
+//   slots.release(block);                            // its slot takes the next visit at once
 //
 // One thread.
 #pragma once
@@ -29,13 +32,22 @@ struct StreamSlotsOptions {
   const Placement* placement = nullptr;
   const SourceLayout* layout = nullptr;
   IoEngine* io = nullptr;
-  uint8_t* memory = nullptr;  // layout->slots × layout->slot_bytes
   Trace* trace = nullptr;
+};
+
+// Which of the streamed blocks a set of slots serves: those of the program's order, or those a router asks for.
+enum class SlotBlocks : uint8_t { in_order, on_demand };
+
+struct SlotRegion {
+  uint8_t* memory = nullptr;  // slots × slot_bytes
+  uint64_t slot_bytes = 0;
+  uint32_t slots = 0;
+  SlotBlocks blocks = SlotBlocks::in_order;
 };
 
 class StreamSlots {
  public:
-  explicit StreamSlots(const StreamSlotsOptions& options);
+  StreamSlots(const StreamSlotsOptions& options, const SlotRegion& region);
 
   // The next visit expected is the first of the program.
   void restart();
@@ -60,6 +72,7 @@ class StreamSlots {
     uint32_t leases = 0;
     uint32_t tag = 0;
     uint64_t turn = 0;  // when its read was submitted, in order
+    uint64_t used = 0;  // when it was last released, in order
     uint8_t* memory = nullptr;
     std::vector<PieceView> pieces;
     std::optional<Error> error;
@@ -78,13 +91,15 @@ class StreamSlots {
   void note_visit(BlockId block);
 
   StreamSlotsOptions options_;
+  bool urgent_;  // what a router asks for is needed before what is read ahead
+  uint32_t first_tag_, last_tag_;
   std::vector<Slot> slots_;
   std::vector<const Slot*> claimed_;  // by visits that come sooner, while reading ahead
   std::vector<BlockId> order_;        // streamed visits of one pass
   size_t cursor_ = 0;                 // in order_: the next visit
   std::deque<BlockId> wanted_;        // before it
   uint32_t next_tag_;
-  uint64_t next_turn_ = 0;
+  uint64_t next_turn_ = 0, next_use_ = 0;
   std::chrono::nanoseconds waited_{0};
 };
 

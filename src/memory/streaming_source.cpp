@@ -21,12 +21,11 @@ class Source final : public StreamingSource {
   Result<void> begin_pass(const PassInfo&) override {
     ++stats_.passes;
     if (slots_) slots_->restart();
+    if (expert_slots_) expert_slots_->restart();
     return {};
   }
   Result<Lease> acquire(BlockId block) override;
-  void want(std::span<const BlockId> blocks) override {
-    if (slots_) slots_->want(blocks);
-  }
+  void want(std::span<const BlockId> blocks) override;
   size_t next_ready(std::span<const BlockId> blocks) override;
   Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) override {
     return gatherer_->gather(tensor, rows, out);
@@ -37,11 +36,16 @@ class Source final : public StreamingSource {
 
  protected:
   void release(BlockId block) override {
-    if (!pinned(block)) slots_->release(block);
+    if (!pinned(block)) slots_of(block).release(block);
   }
 
  private:
   bool pinned(BlockId block) const { return options_.placement.pinned[block] != 0; }
+  StreamSlots& slots_of(BlockId block) { return options_.program->blocks[block].on_demand ? *expert_slots_ : *slots_; }
+  void poll() {
+    if (slots_) slots_->poll();
+    if (expert_slots_) expert_slots_->poll();
+  }
   Result<void> allocate();
   Result<void> open_engine();
   Result<void> load();
@@ -49,9 +53,9 @@ class Source final : public StreamingSource {
   StreamingSourceOptions options_;
   SourceLayout layout_;
   // Before the engine, which writes into them until it is gone.
-  Slab pins_, slot_memory_, kept_, gather_memory_;
+  Slab pins_, slot_memory_, expert_memory_, kept_, gather_memory_;
   std::unique_ptr<IoEngine> io_;
-  std::optional<StreamSlots> slots_;
+  std::optional<StreamSlots> slots_, expert_slots_;
   std::optional<RowGatherer> gatherer_;
   std::vector<std::vector<PieceView>> pinned_pieces_;  // by block
   SourceStats stats_;
@@ -63,6 +67,7 @@ Result<void> Source::allocate() {
   };
   pins_ = RIDGE_TRY(slab(layout_.pin_bytes, "memory for pinned weights"));
   slot_memory_ = RIDGE_TRY(slab(layout_.slots * layout_.slot_bytes, "memory for stream slots"));
+  expert_memory_ = RIDGE_TRY(slab(layout_.expert_slots * layout_.expert_slot_bytes, "memory for experts"));
   kept_ = RIDGE_TRY(slab(layout_.kept_bytes, "memory for embedding rows"));
   gather_memory_ = RIDGE_TRY(slab(layout_.gather_units * layout_.gather_unit, "a buffer for embedding rows"));
   return {};
@@ -71,6 +76,7 @@ Result<void> Source::allocate() {
 Result<void> Source::open_engine() {
   IoOptions io{.files = options_.program->files, .buffers = {}, .kind = options_.io, .syscalls = options_.syscalls};
   if (slot_memory_.bytes() > 0) io.buffers.push_back(slot_memory_.span());
+  if (expert_memory_.bytes() > 0) io.buffers.push_back(expert_memory_.span());
   if (gather_memory_.bytes() > 0) io.buffers.push_back(gather_memory_.span());
   io_ = RIDGE_TRY(make_io_engine(io));
   return {};
@@ -118,15 +124,35 @@ Result<void> Source::open() {
                                        .kept = kept_.data(),
                                        .buffers = gather_memory_.data()},
                     options_.gathered);
-  if (layout_.slots == 0) return {};
-  slots_.emplace(StreamSlotsOptions{.program = &program,
-                                    .placement = &options_.placement,
-                                    .layout = &layout_,
-                                    .io = io_.get(),
-                                    .memory = slot_memory_.data(),
-                                    .trace = options_.trace});
-  slots_->restart();
+  const StreamSlotsOptions slots{.program = &program,
+                                 .placement = &options_.placement,
+                                 .layout = &layout_,
+                                 .io = io_.get(),
+                                 .trace = options_.trace};
+  if (layout_.slots > 0) {
+    slots_.emplace(slots, SlotRegion{.memory = slot_memory_.data(),
+                                     .slot_bytes = layout_.slot_bytes,
+                                     .slots = layout_.slots,
+                                     .blocks = SlotBlocks::in_order});
+    slots_->restart();
+  }
+  if (layout_.expert_slots > 0) {
+    expert_slots_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),
+                                            .slot_bytes = layout_.expert_slot_bytes,
+                                            .slots = layout_.expert_slots,
+                                            .blocks = SlotBlocks::on_demand});
+  }
   return {};
+}
+
+void Source::want(std::span<const BlockId> blocks) {
+  std::vector<BlockId> in_order, on_demand;
+  for (BlockId block : blocks) {
+    if (pinned(block)) continue;
+    (options_.program->blocks[block].on_demand ? on_demand : in_order).push_back(block);
+  }
+  if (!in_order.empty()) slots_->want(in_order);
+  if (!on_demand.empty()) expert_slots_->want(on_demand);
 }
 
 Result<Lease> Source::acquire(BlockId block) {
@@ -135,10 +161,10 @@ Result<Lease> Source::acquire(BlockId block) {
   if (pinned(block)) {
     ++stats_.pinned_visits;
     // The device must not fall idle while we compute on pinned blocks.
-    if (slots_) slots_->poll();
+    poll();
     return Lease(this, block, pinned_pieces_[block]);
   }
-  std::span<const PieceView> pieces = RIDGE_TRY(slots_->acquire(block));
+  std::span<const PieceView> pieces = RIDGE_TRY(slots_of(block).acquire(block));
   return Lease(this, block, pieces);
 }
 
@@ -147,7 +173,7 @@ size_t Source::next_ready(std::span<const BlockId> blocks) {
   bool loading = false;
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (pinned(blocks[i])) return i;
-    const StreamSlots::State state = slots_->state(blocks[i]);
+    const StreamSlots::State state = slots_of(blocks[i]).state(blocks[i]);
     if (state == StreamSlots::State::ready) return i;
     if (state == StreamSlots::State::loading && !loading) {
       best = i;
@@ -160,7 +186,8 @@ size_t Source::next_ready(std::span<const BlockId> blocks) {
 SourceStats Source::stats() const {
   SourceStats stats = stats_;
   stats.bytes_read = io_->bytes_read() - stats.load_bytes;
-  if (slots_) stats.wait = slots_->waited();
+  if (slots_) stats.wait += slots_->waited();
+  if (expert_slots_) stats.wait += expert_slots_->waited();
   return stats;
 }
 

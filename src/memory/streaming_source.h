@@ -4,7 +4,8 @@
 //
 // A streamed block arrives in a slot in the file's layout, and the forward pass rearranges it 16 rows at a time in the
 // core's own cache: no second copy in memory, no barrier (docs/streaming.md). Blocks of a .ridge file are panels
-// already.
+// already. Blocks on demand (experts) have slots of their own: the model says with want() which it needs, and what is
+// in a slot when it is wanted again is not read again.
 //
 //   auto source = RIDGE_TRY(StreamingSource::create({.program = &program, .placement = placement, .pool = &pool,
 //                                                    .pack = kernels.pack, .io = IoKind::automatic}));
@@ -40,8 +41,8 @@ struct StreamingSourceOptions {
 
 // What a source will charge to the process, by the same arithmetic that it then allocates by.
 struct SourceMemory {
-  uint64_t pins = 0, slots = 0, gathered = 0, io = 0;
-  uint64_t total() const { return pins + slots + gathered + io; }
+  uint64_t pins = 0, slots = 0, experts = 0 /* slots for them */, gathered = 0, io = 0;
+  uint64_t total() const { return pins + slots + experts + gathered + io; }
 };
 
 class StreamingSource : public WeightSource {

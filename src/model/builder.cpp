@@ -142,10 +142,7 @@ Result<Weight> ModelBuilder::optional_matrix(const std::string& name, MatrixShap
 
 Result<Weight> ModelBuilder::matrix(const std::string& name, MatrixShape shape) {
   Weight w = RIDGE_TRY(optional_matrix(name, shape));
-  if (!w) {
-    return bad_input(fmt::format("{}: tensor '{}' is missing: the architecture '{}' needs it in every layer",
-                                 file_.metadata().where, name, architecture_));
-  }
+  if (!w) return missing(name, " in every layer");
   return w;
 }
 
@@ -160,29 +157,65 @@ Result<VectorRef> ModelBuilder::optional_vector(const std::string& name, uint32_
     return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected one row of {}", file_.metadata().where, name,
                                  shape_text(*t), size));
   }
-  if (vector_floats_ + size > UINT32_MAX)
+  return keep(*t, size, 1);
+}
+
+Result<VectorRef> ModelBuilder::keep(const GgufTensor& tensor, uint32_t size, uint32_t count) {
+  const uint64_t floats = uint64_t{size} * count;
+  if (vector_floats_ + floats > UINT32_MAX)
     return bad_input(fmt::format("{}: its vectors are beyond any model", file_.metadata().where));
-  StoredTensor stored{.name = name,
-                      .type = t->type,
-                      .rows = 1,
-                      .cols = size,
-                      .file = t->file,
-                      .offset = t->offset,
-                      .layout = Layout::rows};
-  used_[static_cast<size_t>(t - file_.tensors().data())] = 1;
-  tensors_.push_back(std::move(stored));
-  VectorRef ref{static_cast<uint32_t>(vector_floats_), size};
-  vectors_.push_back({static_cast<TensorId>(tensors_.size() - 1), ref.offset, size});
-  vector_floats_ += size;
+  const TensorId id = RIDGE_TRY(store(tensor, count));
+  VectorRef ref{static_cast<uint32_t>(vector_floats_), static_cast<uint32_t>(floats)};
+  vectors_.push_back({.id = id, .offset = ref.offset, .size = size, .rows = count});
+  vector_floats_ += floats;
   return ref;
+}
+
+Result<VectorRef> ModelBuilder::vectors(const std::string& name, uint32_t size, uint32_t count) {
+  const GgufTensor* t = file_.find(name);
+  if (t == nullptr) return missing(name, "");
+  if (t->cols() != size || t->rows() != count) {
+    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}, {}]", file_.metadata().where, name,
+                                 shape_text(*t), size, count));
+  }
+  return keep(*t, size, count);
+}
+
+Result<Weight> ModelBuilder::optional_stack(const std::string& name, MatrixShape shape, uint32_t count) {
+  const GgufTensor* t = file_.find(name);
+  if (t == nullptr) return Weight{};
+  if (t->shape[0] != shape.cols || t->shape[1] != shape.rows || t->shape[2] * t->shape[3] != count) {
+    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}, {}, {}] by the file's own keys",
+                                 file_.metadata().where, name, shape_text(*t), shape.cols, shape.rows, count));
+  }
+  Weight w{.rows = shape.rows, .cols = shape.cols, .type = t->type, .present = true};
+  const uint64_t bytes = shape.rows * row_bytes(t->type, shape.cols);
+  for (uint32_t n = 0; n < count; ++n) {
+    const TensorId id = RIDGE_TRY(store(*t, shape.rows));
+    if (n == 0) {
+      w.id = id;
+      continue;
+    }
+    tensors_[id].offset += n * bytes;
+    tensors_[id].name.clear();
+  }
+  return w;
+}
+
+Result<Weight> ModelBuilder::stack(const std::string& name, MatrixShape shape, uint32_t count) {
+  Weight w = RIDGE_TRY(optional_stack(name, shape, count));
+  if (!w) return missing(name, " in every layer");
+  return w;
+}
+
+Error ModelBuilder::missing(const std::string& name, std::string_view where) const {
+  return bad_input(fmt::format("{}: tensor '{}' is missing: the architecture '{}' needs it{}", file_.metadata().where,
+                               name, architecture_, where));
 }
 
 Result<VectorRef> ModelBuilder::vector(const std::string& name, uint32_t size) {
   VectorRef ref = RIDGE_TRY(optional_vector(name, size));
-  if (!ref) {
-    return bad_input(fmt::format("{}: tensor '{}' is missing: the architecture '{}' needs it", file_.metadata().where,
-                                 name, architecture_));
-  }
+  if (!ref) return missing(name, "");
   return ref;
 }
 

@@ -35,6 +35,12 @@ class ModelBuilder {
   Result<Weight> optional_matrix(const std::string& name, MatrixShape shape);  // absent: an empty Weight
   Result<VectorRef> vector(const std::string& name, uint32_t size);
   Result<VectorRef> optional_vector(const std::string& name, uint32_t size);
+  // A stack of `count` matrices of this shape (the experts of a layer): the weight of the first; that of number n has
+  // the id id + n.
+  Result<Weight> optional_stack(const std::string& name, MatrixShape shape, uint32_t count);
+  Result<Weight> stack(const std::string& name, MatrixShape shape, uint32_t count);
+  // `count` vectors of `size` floats, one after the other.
+  Result<VectorRef> vectors(const std::string& name, uint32_t size, uint32_t count);
   // Embedding, output norm and head (absent: tied to the embedding).
   Result<void> ends(Model& model, VectorRef& output_norm);
 
@@ -48,6 +54,8 @@ class ModelBuilder {
  private:
   Error wrong(std::string_view suffix, std::string_view what) const;
   Result<TensorId> store(const GgufTensor& tensor, uint64_t rows);
+  Result<VectorRef> keep(const GgufTensor& tensor, uint32_t size, uint32_t count);
+  Error missing(const std::string& name, std::string_view where) const;
 
   Gguf file_;
   ModelOptions options_;

@@ -12,6 +12,17 @@ namespace {
 // in that.
 constexpr size_t kWorthSharing = 8192;
 
+// g · sigmoid(1.702 g) · (u + 1) is silu(1.702 g) · (u + 1) / 1.702. NaN stays NaN.
+void clamp_gate(float* gate, float* up, size_t n) {
+  constexpr float kSlope = 1.702f, kLimit = 7.0f;
+  for (size_t i = 0; i < n; ++i) {
+    const float g = gate[i] > kLimit ? kLimit : gate[i];
+    const float u = up[i] > kLimit ? kLimit : (up[i] < -kLimit ? -kLimit : up[i]);
+    gate[i] = g * kSlope;
+    up[i] = (u + 1.0f) * (1.0f / kSlope);
+  }
+}
+
 }  // namespace
 
 uint64_t panel_scratch_bytes(const Program& program) {
@@ -139,6 +150,7 @@ void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows 
     a.end = end;
     a.scale = call.scale;
     a.softcap = call.softcap;
+    if (call.sinks) a.sinks = model_.vector(call.sinks).data() + h * group;
     a.out = out.row(t) + h * group * call.value_dim;
     a.out_stride = call.value_dim;
     a.scratch = m_.attention.data() + worker * scratch;
@@ -163,7 +175,8 @@ void Compute::relu_squared(Rows x) {
 
 void Compute::glu(Gate gate, Rows g, Rows up) {
   if (failed()) return;
-  GluFn act = gate == Gate::silu ? m_.kernels->swiglu : m_.kernels->geglu;
+  if (gate == Gate::silu_clamped) each_token(g.rows, [&](size_t t) { clamp_gate(g.row(t), up.row(t), g.cols); });
+  GluFn act = gate == Gate::gelu_tanh ? m_.kernels->geglu : m_.kernels->swiglu;
   each_token(g.rows, [&](size_t t) { act(g.row(t), up.row(t), g.cols, g.row(t)); });
 }
 
@@ -183,11 +196,15 @@ void Compute::scale(Rows x, float factor) {
 
 Q8Rows Compute::quantize(Rows x) {
   Q8Rows x8 = temp_q8(x.rows, x.cols);
+  quantize(x, x8);
+  return x8;
+}
+
+void Compute::quantize(Rows x, const Q8Rows& x8) {
   each_token(x.rows, [&](size_t t) {
     m_.kernels->quantize(x.row(t), x.cols, x8.q + t * x8.q_stride, x8.d + t * x8.d_stride,
                          x8.sums + 2 * t * x8.d_stride);
   });
-  return x8;
 }
 
 void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {

@@ -60,6 +60,9 @@ class Compute : public Ops {
   void glu(Gate gate, Rows g, Rows up) override;
   void add(Rows into, Rows x) override;
   void scale(Rows x, float factor) override;
+  void scale_by_sigmoid(Rows x, Rows gate) override;
+  Routing route(Rows logits, const RouteCall& call) override;
+  void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
   Result<void> status() const override;
 
@@ -80,6 +83,11 @@ class Compute : public Ops {
   void fail(Error error);
   void product(Rows x, std::span<const LinearPart> parts);
   Q8Rows quantize(Rows x);
+  void quantize(Rows x, const Q8Rows& x8);
+  void run_expert(uint32_t expert, Rows x, std::span<const uint32_t> tokens, const ExpertMatrices& m, Gate gate,
+                  const ExpertScratch& s, Rows out);
+  bool run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
+  void add_bias(Rows x, VectorRef biases, uint32_t expert);
   Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
   void run_works(std::span<const Work> works, Rows x, const Q8Rows& x8);
   void run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8, uint8_t* scratch);
@@ -90,6 +98,7 @@ class Compute : public Ops {
   const Machinery& m_;
   PassIo io_;
   size_t step_ = 0;
+  size_t expert_group_ = 0;  // of the next experts()
   Lease lease_;
   std::vector<Rows> rope_;  // [tokens, rot] per table
   std::optional<Error> error_;

@@ -38,10 +38,12 @@ Rows self_attention(Ops& ops, Rows x, const AttentionWeights& w, const Attention
                    {.weight = w.k, .bias = w.k_bias, .out = k},
                    {.weight = w.v, .bias = w.v_bias, .out = v}});
   }
-  if (w.q_norm) ops.rms_norm_heads(q, w.q_norm, spec.norm_eps, spec.heads);
-  if (w.k_norm) ops.rms_norm_heads(k, w.k_norm, spec.norm_eps, spec.kv_heads);
-  ops.rope(q, {.heads = spec.heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
-  ops.rope(k, {.heads = spec.kv_heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
+  if (w.q_norm) ops.rms_norm_heads(q, w.q_norm, spec.norm_eps, w.q_norm.size == q_width ? 1 : spec.heads);
+  if (w.k_norm) ops.rms_norm_heads(k, w.k_norm, spec.norm_eps, w.k_norm.size == k_width ? 1 : spec.kv_heads);
+  if (spec.rope) {
+    ops.rope(q, {.heads = spec.heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
+    ops.rope(k, {.heads = spec.kv_heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
+  }
   Rows mixed = ops.temp(spec.heads * spec.value_dim);
   ops.attention({.layer = layer,
                  .heads = spec.heads,
@@ -50,7 +52,8 @@ Rows self_attention(Ops& ops, Rows x, const AttentionWeights& w, const Attention
                  .value_dim = spec.value_dim,
                  .window = spec.window,
                  .scale = spec.scale,
-                 .softcap = spec.softcap},
+                 .softcap = spec.softcap,
+                 .sinks = w.sinks},
                 q, k, v, mixed);
   ops.linear(mixed, {{.weight = w.output, .bias = w.output_bias, .out = out}});
   return out;
@@ -92,8 +95,9 @@ Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, u
   w.k_bias = RIDGE_TRY(vector("attn_k.bias", k, needs.biases));
   w.v_bias = RIDGE_TRY(vector("attn_v.bias", v, needs.biases));
   w.output_bias = RIDGE_TRY(b.optional_vector(name("attn_output.bias"), c.width));
-  w.q_norm = RIDGE_TRY(vector("attn_q_norm.weight", c.key_dim, needs.head_norms));
-  w.k_norm = RIDGE_TRY(vector("attn_k_norm.weight", c.key_dim, needs.head_norms));
+  const bool norms = needs.head_norms || needs.full_norms;
+  w.q_norm = RIDGE_TRY(vector("attn_q_norm.weight", needs.full_norms ? q : c.key_dim, norms));
+  w.k_norm = RIDGE_TRY(vector("attn_k_norm.weight", needs.full_norms ? k : c.key_dim, norms));
   return w;
 }
 

@@ -15,13 +15,15 @@ namespace ridge {
 struct AttentionWeights {
   Weight q, k, v, qkv, output;
   VectorRef q_bias, k_bias, v_bias, qkv_bias, output_bias;
-  VectorRef q_norm, k_norm;  // per head, [head_dim]
+  VectorRef q_norm, k_norm;  // per head, [head_dim], or over all heads at once
+  VectorRef sinks;           // [heads]
 };
 
 struct AttentionSpec {
   uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
   uint32_t window = 0;
   uint32_t rope_table = 0;
+  bool rope = true;  // false: positions play no part in this layer
   RopePairs pairs = RopePairs::neighbours;
   float scale = 1, softcap = 0, norm_eps = 0;
 };
@@ -42,6 +44,7 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate);
 struct AttentionNeeds {
   bool biases = false;      // of q, k and v
   bool head_norms = false;  // of q and k
+  bool full_norms = false;  // of q and k, over all heads at once
 };
 
 // Reads "blk.<layer>.attn_*" with separate projections.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/layers.h"
@@ -24,7 +25,10 @@ Result<MlaSpec> read_mla_spec(ModelBuilder& b, const ModelConfig& c) {
   s.heads = c.heads;
   s.norm_eps = c.norm_eps;
   s.latent = RIDGE_TRY(b.require("attention.kv_lora_rank"));
-  s.query_rank = RIDGE_TRY(b.integer("attention.q_lora_rank", 0));
+  // Converters write a rank for models that have no such projection, so the tensor decides.
+  if (b.file().find(layer_name(0, "attn_q_a.weight")) != nullptr) {
+    s.query_rank = RIDGE_TRY(b.require("attention.q_lora_rank"));
+  }
   uint32_t key = RIDGE_TRY(b.integer("attention.key_length_mla", 0));
   uint32_t value = RIDGE_TRY(b.integer("attention.value_length_mla", 0));
   bool both = key != 0 && value != 0;

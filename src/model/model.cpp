@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "format/quote.h"
 #include "model/builder.h"
+#include "model/closest.h"
 #include "model/model_file.h"
 #include "model/outline.h"
+#include "tensor/panel.h"
 
 namespace ridge {
 namespace {
@@ -26,15 +30,30 @@ Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& o
     ModelBuilder builder(std::move(file), options);
     return a.make(builder);
   }
+  std::string_view closest = closest_architecture(name, file);
+  std::string advice =
+      closest.empty()
+          ? std::string("it looks like no text decoder; use llama.cpp for it")
+          : fmt::format("the closest it runs is '{}': take a model of that one, or llama.cpp for this", closest);
   return bad_input(
-      fmt::format("{}: the architecture {} is not one that Ridge runs ({}); README.md names what else to use", where,
-                  quoted(name), architecture_names()));
+      fmt::format("{}: the architecture {} is not one that Ridge runs ({}); {}; README.md, \"What is not "
+                  "in Ridge\", has more",
+                  where, quoted(name), architecture_names(), advice));
 }
 
 Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
   ModelFile file = RIDGE_TRY(open_model_file(path, Verify::data));
   auto model = RIDGE_TRY(from_gguf(std::move(file.header), options));
-  for (StoredTensor& t : model->tensors_) t.layout = file.layout(t.name);
+  const GgufTensor* named = nullptr;
+  for (StoredTensor& t : model->tensors_) {
+    if (!t.name.empty()) named = model->file_.find(t.name);
+    t.layout = file.layout(named->name);
+    if (t.layout == Layout::rows) continue;
+    // A matrix of a stack: its rows are whole panels, and so are those before it.
+    const uint64_t first = named->offset;
+    const uint64_t rows_before = (t.offset - first) / row_bytes(t.type, t.cols);
+    t.offset = first + panels_bytes(t.type, rows_before, t.cols);
+  }
   return model;
 }
 
@@ -52,7 +71,7 @@ Program Model::program(const PassShape& shape, const ProgramOptions& options) co
 }
 
 size_t Model::workspace_floats(const PassShape& shape, bool exact) const {
-  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact});
+  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact, .record = false});
   forward(outline);
   return outline.workspace_floats();
 }
@@ -71,9 +90,11 @@ std::vector<TensorId> Model::gathered() const {
 
 Result<void> Model::load_vectors(WeightSource& source) {
   vectors_.resize(vector_floats_);
-  const uint32_t row = 0;
+  std::vector<uint32_t> rows;
   for (const PendingVector& v : pending_vectors_) {
-    RIDGE_TRY(source.gather(v.id, {&row, 1}, Matrix<float>(vectors_.data() + v.offset, 1, v.size)));
+    rows.resize(v.rows);
+    std::iota(rows.begin(), rows.end(), 0);
+    RIDGE_TRY(source.gather(v.id, rows, Matrix<float>(vectors_.data() + v.offset, v.rows, v.size)));
   }
   return {};
 }

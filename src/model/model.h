@@ -49,6 +49,7 @@ struct RopeTable {
 struct ProgramOptions {
   uint64_t slot_bytes = 0;  // no block is larger; 0: parts are never cut
   bool exact = false;       // count float operations instead of int8 ones
+  bool record = true;       // false: only the workspace is of interest, the program stays empty
 };
 
 // Options of the user that change what the forward pass is.
@@ -104,7 +105,7 @@ class Model {
  private:
   struct PendingVector {
     TensorId id;
-    uint32_t offset, size;
+    uint32_t offset, size, rows;  // rows × size floats
   };
   std::vector<PendingVector> pending_vectors_;
   uint64_t vector_floats_ = 0;

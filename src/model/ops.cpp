@@ -51,6 +51,26 @@ LatentTemps Ops::latent_temps(const LatentCall& call, bool exact) {
   return temps;
 }
 
+Ops::ExpertScratch Ops::expert_scratch(size_t tokens, size_t used, const ExpertMatrices& m, bool exact) {
+  const Weight firsts[] = {m.gate, m.up, m.gate_up};
+  const size_t width = m.gate_up ? m.gate_up.cols : m.gate.cols;
+  bool int8 = false, floats = false;
+  for (const Weight& w : firsts) {
+    if (!w) continue;
+    (uses_int8(w.type, exact) ? int8 : floats) = true;
+  }
+  ExpertScratch s;
+  if (int8) {
+    s.all8 = temp_q8(tokens, width);
+    s.picked8 = temp_q8(tokens, width);
+  }
+  if (floats) s.picked = temp(tokens, width);
+  s.first = temp(tokens, m.gate_up ? m.gate_up.rows : m.gate.rows + m.up.rows);
+  if (uses_int8(m.down.type, exact)) s.hidden8 = temp_q8(tokens, m.down.cols);
+  s.outputs = temp(tokens * used, m.down.rows);
+  return s;
+}
+
 bool uses_int8(Type type, bool exact) { return !exact && !type_info(type).is_float; }
 
 }  // namespace ridge

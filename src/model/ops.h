@@ -73,6 +73,7 @@ struct AttentionCall {
   uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
   uint32_t window = 0;  // positions a token sees, itself included; 0: all
   float scale = 1, softcap = 0;
+  VectorRef sinks = {};  // [heads]: a score that takes part in the softmax and carries no value
 };
 
 // Positions that attention takes at once (the chunks of kernels.h, AttentionArgs).
@@ -96,7 +97,36 @@ struct LatentTemps {
   Rows merged;           // [tokens, 2 · heads], as merge_chunk() keeps them
 };
 
-enum class Gate : uint8_t { silu, gelu_tanh };
+enum class Gate : uint8_t {
+  silu,
+  gelu_tanh,
+  silu_clamped,  // gpt-oss: g · sigmoid(1.702 g) · (u + 1), with g = min(gate, 7) and u = clamp(up, −7, 7)
+};
+
+enum class RouterGating : uint8_t { softmax, sigmoid, softmax_of_chosen /* over the chosen logits alone */ };
+
+struct RouteCall {
+  uint32_t experts = 0, used = 0;
+  RouterGating gating = RouterGating::softmax;
+  bool normalise = false;                // chosen weights are divided by their sum (at least 2^−14)
+  float scale = 1;                       // then multiplied by this
+  uint32_t groups = 1, groups_used = 1;  // at most 64; experts outside of the best groups are left out
+  VectorRef selection_bias = {};         // [experts], added for the choice alone
+};
+
+// What a router chose for each token, best first. Expert numbers are whole floats, exact up to 2^24: they live in the
+// workspace like everything else.
+struct Routing {
+  Rows experts, weights;  // [tokens, used]
+};
+
+// Matrices of all experts of a layer. Each Weight is that of expert 0, and the tensor of expert e has the id id + e.
+// Either gate and up apart, or one fused matrix whose rows are gate, up.
+struct ExpertMatrices {
+  uint32_t count = 0;
+  Weight gate, up, gate_up, down;
+  VectorRef gate_bias, up_bias, down_bias;  // [count, rows]
+};
 
 class Ops {
  public:
@@ -129,6 +159,12 @@ class Ops {
   virtual void glu(Gate gate, Rows g, Rows up) = 0;  // g = act(g) · up
   virtual void add(Rows into, Rows x) = 0;
   virtual void scale(Rows x, float factor) = 0;
+  virtual void scale_by_sigmoid(Rows x, Rows gate) = 0;  // x[t, :] ·= sigmoid(gate[t, 0])
+  // Chooses experts by the router's logits [tokens, experts]; the reads of the chosen begin at once. One experts() of
+  // the same layer follows, with other operations in between if there are any to hide the reads behind.
+  virtual Routing route(Rows logits, const RouteCall& call) = 0;
+  // out[t] = Σ over the chosen, in their order, of weight · down(act(gate·x[t]) ⊙ up·x[t]).
+  virtual void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) = 0;
   // The last rows of x through the head, capped if softcap > 0: the logits of the pass.
   virtual void logits(Rows x, const Weight& head, float softcap) = 0;
 
@@ -147,6 +183,16 @@ class Ops {
 
   // int8 activations for [rows, cols], as quantize() fills them.
   Q8Rows temp_q8(size_t rows, size_t cols);
+
+  // What experts() takes beside the weights. The rows of `outputs` are grouped by expert.
+  struct ExpertScratch {
+    Q8Rows all8{}, picked8{};  // of x: every token, and those of the expert at work; empty if no weight takes int8
+    Rows picked;               // [tokens, width]; empty if no weight takes floats
+    Rows first;                // [tokens, rows of gate and up]
+    Q8Rows hidden8{};          // [tokens, hidden]
+    Rows outputs;              // [tokens · used, width]
+  };
+  ExpertScratch expert_scratch(size_t tokens, size_t used, const ExpertMatrices& m, bool exact);
 
  private:
   PassShape shape_;

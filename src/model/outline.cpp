@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/units.h"
 #include "model/latent_attention.h"
@@ -18,7 +19,7 @@ constexpr uint64_t kGateFlops = 30, kExpFlops = 20;
 }  // namespace
 
 Outline::Outline(const Model& model, const PassShape& shape, const ProgramOptions& options)
-    : Ops(shape), model_(model), options_(options), program_(model.program_base()) {}
+    : Ops(shape), model_(model), options_(options), program_(options.record ? model.program_base() : Program{}) {}
 
 float* Outline::workspace(size_t offset, size_t floats) {
   most_ = std::max(most_, offset + floats);
@@ -104,8 +105,19 @@ std::vector<std::vector<Piece>> Outline::cut_by_heads(const Step& step, uint64_t
   return slices;
 }
 
+Cost Outline::expected(Cost cost, const Demand& demand) {
+  auto times = [](uint64_t n, double factor) { return static_cast<uint64_t>(static_cast<double>(n) * factor); };
+  if (!demand.on_demand) return cost;
+  cost.storage_bytes = times(cost.storage_bytes, demand.chance);
+  cost.memory_bytes = times(cost.memory_bytes, demand.chance);
+  cost.activation_bytes = times(cost.activation_bytes, demand.token_share);
+  cost.flops = times(cost.flops, demand.token_share);
+  cost.int_ops = times(cost.int_ops, demand.token_share);
+  return cost;
+}
+
 // Consecutive slices of the part share a block while they fit into a slot.
-void Outline::close_part() {
+void Outline::close_part(const Demand& demand) {
   uint32_t number = 0;
   bool open = false;
   for (const Step& step : part_steps_) {
@@ -114,13 +126,16 @@ void Outline::close_part() {
     std::vector<Slice> recorded;
     for (const auto& pieces : slices) {
       uint64_t bytes = stored(pieces);
-      Cost cost = slice_cost(pieces, step);
+      const Cost whole = slice_cost(pieces, step);
+      Cost cost = expected(whole, demand);
       if (recorded.empty()) cost.activation_bytes += step.in_floats * sizeof(float);
       bool fits =
           open && (options_.slot_bytes == 0 || program_.blocks.back().storage_bytes + bytes <= options_.slot_bytes);
       if (!fits) {
-        program_.blocks.push_back({.name = fmt::format("{}/{}", part_name_, number++), .pieces = {}});
-        program_.visits.push_back({static_cast<BlockId>(program_.blocks.size() - 1), {}});
+        program_.blocks.push_back(
+            {.name = fmt::format("{}/{}", part_name_, number++), .pieces = {}, .on_demand = demand.on_demand});
+        program_.visits.push_back(
+            {.block = static_cast<BlockId>(program_.blocks.size() - 1), .cost = {}, .chance = demand.chance});
         open = true;
       }
       Block& block = program_.blocks.back();
@@ -128,7 +143,7 @@ void Outline::close_part() {
                           static_cast<uint32_t>(pieces.size())});
       block.pieces.insert(block.pieces.end(), pieces.begin(), pieces.end());
       block.storage_bytes += bytes;
-      block.memory_bytes += cost.memory_bytes;
+      block.memory_bytes += whole.memory_bytes;
       program_.visits.back().cost += cost;
     }
     program_.steps.push_back(std::move(recorded));
@@ -137,6 +152,7 @@ void Outline::close_part() {
 }
 
 void Outline::record(const std::vector<Weight>& weights, size_t tokens, size_t in_width) {
+  if (!options_.record) return;
   Step step{.pieces = {}, .tokens = tokens, .in_floats = tokens * in_width};
   for (const Weight& w : weights) step.pieces.push_back({w.id, 0, w.rows});
   part_steps_.push_back(std::move(step));
@@ -217,7 +233,7 @@ void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
   for (const Weight* w : {&call.kv_b, &call.k_b, &call.v_b}) {
     if (*w) step.pieces.push_back({w->id, 0, w->rows});
   }
-  part_steps_.push_back(std::move(step));
+  if (options_.record) part_steps_.push_back(std::move(step));
 
   uint64_t element = options_.exact ? sizeof(float) : sizeof(uint16_t);
   uint64_t stored = 2 * uint64_t{call.latent} + call.rope, expanded = uint64_t{call.latent} + call.rope;
@@ -234,6 +250,50 @@ void Outline::glu(Gate, Rows g, Rows) { elementwise(3 * g.rows * g.cols, kGateFl
 void Outline::add(Rows into, Rows) { elementwise(3 * into.rows * into.cols, into.rows * into.cols); }
 
 void Outline::scale(Rows x, float) { elementwise(2 * x.rows * x.cols, x.rows * x.cols); }
+
+void Outline::scale_by_sigmoid(Rows x, Rows) { elementwise(2 * x.rows * x.cols, x.rows * (x.cols + kExpFlops)); }
+
+Routing Outline::route(Rows logits, const RouteCall& call) {
+  elementwise(logits.rows * (logits.cols + 2 * call.used), logits.rows * logits.cols * (kExpFlops + call.used));
+  Routing routing{.experts = temp(call.used), .weights = temp(call.used)};
+  Frame frame(*this);
+  (void)temp(1, 2 * logits.cols * logits.rows);
+  return routing;
+}
+
+// Each expert is a part of its own, and so are its blocks. Its cost is that of the tokens which choose it if all
+// experts are chosen alike: it is needed at all with probability 1 − (1 − used / count)^tokens.
+void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate, Rows out) {
+  Frame frame(*this);
+  (void)expert_scratch(x.rows, routing.experts.cols, m, options_.exact);
+  if (!options_.record) return;
+  const std::string name = part_name_;
+  close_part();
+  const double share = static_cast<double>(routing.experts.cols) / m.count;
+  const Demand demand{
+      .on_demand = true, .chance = 1 - std::pow(1 - share, static_cast<double>(x.rows)), .token_share = share};
+  program_.expert_groups.push_back({.first_step = static_cast<uint32_t>(program_.steps.size()),
+                                    .experts = m.count,
+                                    .used = static_cast<uint32_t>(routing.experts.cols)});
+  auto of = [](Weight w, uint32_t expert) {
+    w.id += expert;
+    return w;
+  };
+  const uint32_t hidden = m.down.cols;
+  for (uint32_t e = 0; e < m.count; ++e) {
+    part_name_ = fmt::format("{}.{}", name, e);
+    if (m.gate_up) {
+      record({of(m.gate_up, e)}, x.rows, 0);
+    } else {
+      record({of(m.gate, e), of(m.up, e)}, x.rows, 0);
+    }
+    record({of(m.down, e)}, x.rows, 0);
+    close_part(demand);
+  }
+  part_name_ = name;
+  const uint64_t visits = x.rows * routing.experts.cols;
+  elementwise(visits * (x.cols + 3 * hidden + 4 * out.cols), visits * (kGateFlops * hidden + 2 * out.cols));
+}
 
 Program Outline::finish() && {
   close_part();

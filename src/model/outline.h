@@ -26,6 +26,9 @@ class Outline : public Ops {
   void glu(Gate gate, Rows g, Rows up) override;
   void add(Rows into, Rows x) override;
   void scale(Rows x, float factor) override;
+  void scale_by_sigmoid(Rows x, Rows gate) override;
+  Routing route(Rows logits, const RouteCall& call) override;
+  void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
   Result<void> status() const override { return {}; }
 
@@ -43,7 +46,15 @@ class Outline : public Ops {
     uint64_t in_floats = 0;
     uint32_t heads = 0;  // not 0: slices hold whole heads, the same ones of each tensor
   };
-  void close_part();
+  // What is known of the visits to the blocks of a part: an expert's come with a chance, for a share of the tokens.
+  struct Demand {
+    bool on_demand = false;
+    double chance = 1;       // that a pass visits the block
+    double token_share = 1;  // of the tokens of the pass, on average over all passes
+  };
+  void close_part() { close_part(Demand{}); }
+  void close_part(const Demand& demand);
+  static Cost expected(Cost cost, const Demand& demand);
   std::vector<std::vector<Piece>> cut_into(const Step& step, uint64_t count) const;
   std::vector<std::vector<Piece>> cut_by_heads(const Step& step, uint64_t count) const;
   void cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const;

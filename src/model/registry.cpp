@@ -3,15 +3,21 @@
 
 #include <array>
 
+#include "kernels/math.h"
 #include "model/architectures.h"
 
 namespace ridge {
 
 std::span<const Architecture> architectures() {
   static constexpr std::array kList = {
-      Architecture{"llama", make_llama},   Architecture{"qwen2", make_qwen2},   Architecture{"qwen3", make_qwen3},
-      Architecture{"gemma2", make_gemma2}, Architecture{"gemma3", make_gemma3}, Architecture{"phi3", make_phi3},
-      Architecture{"plm", make_plm},
+      Architecture{"llama", make_llama},       Architecture{"qwen2", make_qwen2},
+      Architecture{"qwen3", make_qwen3},       Architecture{"gemma2", make_gemma2},
+      Architecture{"gemma3", make_gemma3},     Architecture{"phi3", make_phi3},
+      Architecture{"olmoe", make_olmoe},       Architecture{"qwen2moe", make_qwen2moe},
+      Architecture{"qwen3moe", make_qwen3moe}, Architecture{"gpt-oss", make_gpt_oss},
+      Architecture{"plm", make_plm},           Architecture{"deepseek2", make_deepseek2},
+      Architecture{"smollm3", make_smollm3},   Architecture{"granite", make_granite},
+      Architecture{"minicpm", make_minicpm},
   };
   return kList;
 }
@@ -46,5 +52,31 @@ Result<double> linear_rope_factor(ModelBuilder& b) {
                                  b.key("rope.scaling.factor"), factor));
   return static_cast<double>(factor);
 }
+
+Result<void> read_yarn(ModelBuilder& b, const ModelConfig& c, RopeConfig& rope) {
+  auto wrong = [&](std::string_view suffix, const std::string& what) {
+    return bad_input(fmt::format("{}: key '{}' is {}", b.metadata().where, b.key(suffix), what));
+  };
+  std::string type = RIDGE_TRY(b.text("rope.scaling.type", "none"));
+  if (type == "none") return {};
+  if (type != "yarn") {
+    return wrong("rope.scaling.type",
+                 fmt::format("'{}', and Ridge knows none and yarn here: the model would run with wrong angles", type));
+  }
+  auto positive = [&](std::string_view suffix, float fallback) -> Result<double> {
+    const float value = RIDGE_TRY(b.number(suffix, fallback));
+    if (!(value > 0)) return wrong(suffix, fmt::format("{}, expected more than 0", value));
+    return static_cast<double>(value);
+  };
+  rope.yarn_factor = RIDGE_TRY(positive("rope.scaling.factor", 1.0f));
+  rope.yarn_original_context =
+      RIDGE_TRY(positive("rope.scaling.original_context_length", static_cast<float>(c.context)));
+  rope.yarn_beta_fast = RIDGE_TRY(positive("rope.scaling.yarn_beta_fast", 32.0f));
+  rope.yarn_beta_slow = RIDGE_TRY(positive("rope.scaling.yarn_beta_slow", 1.0f));
+  rope.magnitude = RIDGE_TRY(positive("rope.scaling.attn_factor", 1.0f));
+  return {};
+}
+
+double yarn_attention(double share, double factor) { return 1.0 + share * d_log(factor); }
 
 }  // namespace ridge

@@ -43,6 +43,24 @@ Cost Program::cost() const {
   return sum;
 }
 
+uint64_t Program::memory_bytes_of_a_pass() const {
+  double sum = 0;
+  for (const Visit& v : visits) sum += v.chance * static_cast<double>(blocks[v.block].memory_bytes);
+  return static_cast<uint64_t>(sum);
+}
+
+uint64_t Program::heap_bytes() const {
+  constexpr uint64_t kAllocation = 16;  // what the C library adds to each
+  auto text = [](const std::string& s) {
+    return s.capacity() < sizeof(std::string) / 2 ? 0 : s.capacity() + kAllocation;
+  };
+  uint64_t sum = visits.capacity() * sizeof(Visit) + expert_groups.capacity() * sizeof(ExpertGroup);
+  for (const StoredTensor& t : tensors) sum += sizeof t + text(t.name);
+  for (const Block& b : blocks) sum += sizeof b + text(b.name) + b.pieces.capacity() * sizeof(Piece) + kAllocation;
+  for (const auto& s : steps) sum += sizeof s + s.capacity() * sizeof(Slice) + kAllocation;
+  return sum;
+}
+
 bool Placement::streams() const {
   return std::any_of(pinned.begin(), pinned.end(), [](uint8_t p) { return p == 0; });
 }
@@ -56,11 +74,11 @@ uint64_t Placement::pinned_bytes(const Program& program) const {
 }
 
 uint64_t Placement::streamed_bytes(const Program& program) const {
-  uint64_t sum = 0;
+  double sum = 0;
   for (const Visit& v : program.visits) {
-    if (!pinned[v.block]) sum += program.blocks[v.block].storage_bytes;
+    if (!pinned[v.block]) sum += v.chance * static_cast<double>(program.blocks[v.block].storage_bytes);
   }
-  return sum;
+  return static_cast<uint64_t>(sum);
 }
 
 }  // namespace ridge

@@ -23,7 +23,7 @@ using BlockId = uint32_t;
 enum class Layout : uint8_t { rows, panels };
 
 struct StoredTensor {
-  std::string name;
+  std::string name;  // empty: one more matrix of the stack that the tensor before it begins
   Type type = Type::F32;
   uint32_t rows = 0, cols = 0;
   uint32_t file = 0;    // index into Program::files
@@ -47,6 +47,7 @@ struct Block {
   std::vector<Piece> pieces;
   uint64_t storage_bytes = 0;  // of all pieces in the file
   uint64_t memory_bytes = 0;   // of all pieces as panels
+  bool on_demand = false;      // of an expert: visited only when a router chooses it
 };
 
 // Bytes and operations of one visit, by counting, never by measuring. A multiply-add is two operations.
@@ -71,7 +72,8 @@ struct Cost {
 
 struct Visit {
   BlockId block = 0;
-  Cost cost;
+  Cost cost;          // expected: what a visit costs, times its chance
+  double chance = 1;  // that a pass visits the block: 1 but for experts
 };
 
 // What one linear step of the forward pass reads of one block.
@@ -80,19 +82,27 @@ struct Slice {
   uint32_t first_piece = 0, piece_count = 0;
 };
 
+// The experts of one layer: steps first_step + 2e (gate and up) and the next one (down) are those of expert e.
+struct ExpertGroup {
+  uint32_t first_step = 0, experts = 0, used = 0;
+};
+
 // The blocks of a model and the order in which one pass visits them.
 struct Program {
   std::vector<std::string> files;
   std::vector<StoredTensor> tensors;  // those that blocks or gathers refer to
   std::vector<Block> blocks;
-  std::vector<Visit> visits;              // one pass
-  std::vector<std::vector<Slice>> steps;  // the linear steps of one pass, in order
-  Cost other;                             // of operations without streamed weights (embedding rows, attention, norms)
+  std::vector<Visit> visits;               // one pass
+  std::vector<std::vector<Slice>> steps;   // the linear steps of one pass, in order
+  std::vector<ExpertGroup> expert_groups;  // in the order of the pass
+  Cost other;                              // of operations without streamed weights (embedding rows, attention, norms)
 
   uint64_t storage_bytes() const;  // of all blocks
   uint64_t memory_bytes() const;
   uint64_t largest_block_storage() const;
-  Cost cost() const;  // of one pass, all visits and `other`
+  Cost cost() const;                        // of one pass, all visits and `other`
+  uint64_t memory_bytes_of_a_pass() const;  // of all visits, as expected
+  uint64_t heap_bytes() const;              // that the description itself takes
 };
 
 // Which blocks stay in memory, and what the others stream through. Made by the planner, obeyed by a weight source.
@@ -100,10 +110,11 @@ struct Placement {
   std::vector<uint8_t> pinned;  // by BlockId; all 1: resident
   uint64_t slot_bytes = 0;      // of one stream slot, 0 if nothing streams
   uint32_t slots = 2;
+  uint32_t expert_slots = 2;  // for blocks on demand that are not pinned; they do not use the others
 
   bool streams() const;
   uint64_t pinned_bytes(const Program& program) const;    // as panels, each rounded to the 64 bytes of a panel
-  uint64_t streamed_bytes(const Program& program) const;  // read from storage per pass
+  uint64_t streamed_bytes(const Program& program) const;  // read from storage per pass, as expected
 };
 
 }  // namespace ridge

@@ -59,7 +59,7 @@ RunFigures run_figures(const Engine& engine) {
   if (bound_s > 0) f.bound_tokens_per_s = 1 / bound_s;
   if (f.bound_tokens_per_s > 0) f.bound_share = f.decode_tokens_per_s / f.bound_tokens_per_s;
   f.bound_measured = engine.rates().measured();
-  f.memory_gb_per_s = f.decode_tokens_per_s * static_cast<double>(engine.plan().program.memory_bytes()) / 1e9;
+  f.memory_gb_per_s = f.decode_tokens_per_s * static_cast<double>(engine.plan().program.memory_bytes_of_a_pass()) / 1e9;
   f.read_roof_share = f.memory_gb_per_s * 1e9 / engine.rates().memory;
   if (passes_s > 0) f.storage_gb_per_s = static_cast<double>(f.bytes_read) / passes_s / 1e9;
   f.storage_roof_share = f.storage_gb_per_s * 1e9 / engine.rates().storage;
