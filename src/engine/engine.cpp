@@ -172,7 +172,7 @@ namespace {
 
 // The parts of the workspace slab, each on a page of its own.
 struct WorkspaceLayout {
-  uint64_t activations = 0, panels = 0, attention = 0, logits = 0;  // offsets
+  uint64_t activations = 0, panels = 0, attention = 0, latent = 0, logits = 0;  // offsets
   uint64_t total = 0;
 };
 
@@ -182,10 +182,14 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, uin
   WorkspaceLayout w;
   uint64_t workers = static_cast<uint64_t>(threads);
   uint32_t outputs = std::min(batch, logits_rows);
-  uint64_t floats = model.workspace_floats({.tokens = batch, .outputs = outputs}, exact);
+  // A generated token may need more than a prompt token of the same batch.
+  PassShape prompt{.tokens = batch, .outputs = outputs}, generated{.role = TokenRole::generated};
+  uint64_t floats = std::max(model.workspace_floats(prompt, exact), model.workspace_floats(generated, exact));
+  uint64_t latent = std::max(model.latent_floats(prompt, exact), model.latent_floats(generated, exact));
   w.panels = round_up(floats * sizeof(float), kPage);
   w.attention = w.panels + workers * panel_scratch_bytes(program);
-  w.logits = w.attention + workers * round_up(attention_floats(model) * sizeof(float), kPage);
+  w.latent = w.attention + workers * round_up(attention_floats(model) * sizeof(float), kPage);
+  w.logits = w.latent + workers * round_up(latent * sizeof(float), kPage);
   w.total = w.logits + round_up(uint64_t{outputs} * model.config().vocabulary * sizeof(float), kPage);
   return w;
 }
@@ -220,7 +224,8 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
-    return model_->program({.tokens = 1}, {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
+    return model_->program({.tokens = 1, .role = TokenRole::generated},
+                           {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
   };
   input.fixed = [this, context](const Program& program, uint32_t batch) {
     return fixed_account(program, batch, context);
@@ -292,7 +297,8 @@ Result<void> Engine::allocate() {
                 .cache = &cache_,
                 .workspace = floats(0, w.panels),
                 .panels = {base + w.panels, w.attention - w.panels},
-                .attention = floats(w.attention, w.logits),
+                .attention = floats(w.attention, w.latent),
+                .latent = floats(w.latent, w.logits),
                 .exact = exact,
                 .trace = options_.trace,
                 .profile = options_.profile};
@@ -315,12 +321,13 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
   return {};
 }
 
-Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs) {
+Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role) {
   Matrix<float> logits = logits_.slice_rows(0, outputs);
   written_ = std::max(written_, position() + ids.size());
-  Compute compute(*model_, machinery_,
-                  {.tokens = static_cast<uint32_t>(ids.size()), .outputs = outputs, .position = position()},
-                  {.ids = ids, .logits = logits});
+  Compute compute(
+      *model_, machinery_,
+      {.tokens = static_cast<uint32_t>(ids.size()), .outputs = outputs, .position = position(), .role = role},
+      {.ids = ids, .logits = logits});
   model_->forward(compute);
   RIDGE_TRY(compute.status());
   history_.insert(history_.end(), ids.begin(), ids.end());
@@ -335,17 +342,20 @@ Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids, const st
     if (interrupted != nullptr && interrupted->load()) break;
     size_t n = std::min<size_t>(plan_.batch, ids.size() - done);
     // Only the last token's logits are wanted: earlier batches leave the head out.
-    RIDGE_TRY(pass(ids.subspan(done, n), done + n == ids.size() ? 1 : 0));
+    RIDGE_TRY(pass(ids.subspan(done, n), done + n == ids.size() ? 1 : 0, TokenRole::prompt));
     done += n;
   }
-  auto taken = std::chrono::steady_clock::now() - start;
-  if (ids.size() > 1) {
-    times_.prompt += taken;
-    times_.prompt_tokens += ids.size();
-  } else {
-    times_.decode += taken;
-    times_.decode_tokens += 1;
-  }
+  times_.prompt += std::chrono::steady_clock::now() - start;
+  times_.prompt_tokens += ids.size();
+  return logits_.row_span(0);
+}
+
+Result<std::span<float>> Engine::decode(TokenId id) {
+  RIDGE_TRY(check_ids({&id, 1}));
+  auto start = std::chrono::steady_clock::now();
+  RIDGE_TRY(pass({&id, 1}, 1, TokenRole::generated));
+  times_.decode += std::chrono::steady_clock::now() - start;
+  times_.decode_tokens += 1;
   return logits_.row_span(0);
 }
 
@@ -354,7 +364,7 @@ Result<void> Engine::evaluate_all(std::span<const TokenId> ids,
   RIDGE_TRY(check_ids(ids));
   for (size_t done = 0; done < ids.size();) {
     size_t n = std::min<size_t>(logits_.rows, ids.size() - done);
-    RIDGE_TRY(pass(ids.subspan(done, n), static_cast<uint32_t>(n)));
+    RIDGE_TRY(pass(ids.subspan(done, n), static_cast<uint32_t>(n), TokenRole::prompt));
     for (size_t r = 0; r < n; ++r) RIDGE_TRY(row(logits_.row_span(r)));
     done += n;
   }

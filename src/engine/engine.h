@@ -85,11 +85,14 @@ class Engine {
   uint64_t position() const { return history_.size(); }
   std::span<const TokenId> history() const { return history_; }
 
-  // Appends tokens to the timeline; the logits of the last one, valid until the next call. Bad input if they do not fit
-  // into the context or an id is outside the vocabulary. If `interrupted` becomes true the rest of the tokens is left
-  // out.
+  // Appends prompt tokens to the timeline; the logits of the last one, valid until the next call. Bad input if they do
+  // not fit into the context or an id is outside the vocabulary. If `interrupted` becomes true the rest of the tokens
+  // is left out.
   Result<std::span<float>> evaluate(std::span<const TokenId> ids, const std::atomic<bool>* interrupted = nullptr);
-  // The same, and hands the logits of every token out, row by row.
+  // Appends a token that was generated: models with latent attention compute these in another form than prompt tokens
+  // (model/latent_attention.h). The logits of the token, valid until the next call.
+  Result<std::span<float>> decode(TokenId id);
+  // Prompt tokens, and hands the logits of every one out, row by row.
   Result<void> evaluate_all(std::span<const TokenId> ids,
                             const std::function<Result<void>(std::span<const float>)>& row);
   // Makes the timeline a prefix of itself: true if the cache still holds what that needs; otherwise it is emptied.
@@ -112,7 +115,7 @@ class Engine {
   Account fixed_account(const Program& program, uint32_t batch, uint64_t context) const;
   Result<void> choose_context();
   Result<void> allocate();
-  Result<void> pass(std::span<const TokenId> ids, uint32_t outputs);
+  Result<void> pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role);
   Result<void> check_ids(std::span<const TokenId> ids) const;
   KvOptions kv_options(uint64_t context, uint32_t batch) const;
 

@@ -118,7 +118,7 @@ Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, 
       break;
     }
     if (options.max_tokens >= 0 && g.ids.size() >= static_cast<uint64_t>(options.max_tokens)) continue;
-    logits = RIDGE_TRY(engine.evaluate({&next, 1}));
+    logits = RIDGE_TRY(engine.decode(next));
   }
   if (!filter.stopped()) {
     show(filter.push(stream.finish()));

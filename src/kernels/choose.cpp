@@ -11,12 +11,13 @@
 namespace ridge {
 namespace {
 
-constexpr std::array<const char*, 18> kOpNames = {
+constexpr std::array<const char*, 21> kOpNames = {
     "matmul_q8", "matmul_float",  "pack",          "quantize",        "rms_norm",        "add",
     "scale",     "swiglu",        "geglu",         "softcap",         "rope_norm",       "rope_neox",
     "attention", "store_key_f16", "store_key_f32", "store_value_f16", "store_value_f32", "exp_sum",
+    "transpose", "soften",        "merge_chunk",
 };
-static_assert(kOpNames.size() == static_cast<size_t>(Op::exp_sum) + 1, "one name per operation");
+static_assert(kOpNames.size() == static_cast<size_t>(Op::merge_chunk) + 1, "one name per operation");
 
 struct IsaRow {
   Isa isa;
@@ -127,6 +128,9 @@ class TableBuilder {
     set(Op::store_value_f16, k.store_value[static_cast<size_t>(KvType::f16)]);
     set(Op::store_value_f32, k.store_value[static_cast<size_t>(KvType::f32)]);
     set(Op::exp_sum, k.exp_sum);
+    set(Op::transpose, k.transpose);
+    set(Op::soften, k.soften);
+    set(Op::merge_chunk, k.merge_chunk);
     return std::move(choice_);
   }
 

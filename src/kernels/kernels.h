@@ -100,6 +100,21 @@ using StoreKeyFn = void (*)(const float* k, size_t key_dim, void* panels,
 using StoreValueFn = void (*)(const float* v, size_t value_dim, void* rows, size_t slot);
 using MaxExpSumFn = float (*)(const float* x, size_t n, float max);  // sum of exp(x − max), rule 4
 
+// A matrix in panels becomes its own transpose, as F32 panels: so Wᵀ · x is an ordinary product of matmul_float[F32].
+struct TransposeArgs {
+  Type type;
+  const uint8_t* panels;  // of [rows, cols]
+  size_t rows, cols;      // cols is a multiple of 16 (quantised types: of 32)
+  float* out;             // panels of [cols, rows]: [cols / 16][rows][16]
+};
+using TransposeFn = void (*)(const TransposeArgs&);
+// One row of attention scores of one chunk (docs/models/deepseek2.md): s × scale, their maximum m, p = exp(s − m) in
+// place. Returns the sum of p by rule 4.
+using SoftenFn = float (*)(float* scores, size_t n, float scale, float* max);
+// One chunk's o [n] with maximum m and sum l into what is there, by the formula of AttentionArgs. merged: M and L; L =
+// 0 is nothing yet (the sum of a chunk is at least 1).
+using MergeChunkFn = void (*)(const float* o, size_t n, float max, float sum, float* merged, float* out);
+
 // Types are numbered as in GGUF; tables indexed by type have this many entries.
 inline constexpr size_t kTypeSlots = 64;
 
@@ -120,6 +135,9 @@ struct Kernels {
   StoreKeyFn store_key[2];  // by KvType
   StoreValueFn store_value[2];
   MaxExpSumFn exp_sum;
+  TransposeFn transpose;
+  SoftenFn soften;
+  MergeChunkFn merge_chunk;
 };
 
 }  // namespace ridge

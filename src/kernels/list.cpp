@@ -21,14 +21,16 @@ std::vector<std::span<const Kernel>> offers() {
 #endif
 #if defined(RIDGE_ISA_avx512)
         RIDGE_ENTRIES(avx512, MatmulQ8), RIDGE_ENTRIES(avx512, MatmulFloat), RIDGE_ENTRIES(avx512, Pack),
-        RIDGE_ENTRIES(avx512, Vector), RIDGE_ENTRIES(avx512, Attention),
+        RIDGE_ENTRIES(avx512, Vector), RIDGE_ENTRIES(avx512, Attention), RIDGE_ENTRIES(avx512, Latent),
+        RIDGE_ENTRIES(avx512, Transpose),
 #endif
 #if defined(RIDGE_ISA_avxvnni)
         RIDGE_ENTRIES(avxvnni, MatmulQ8),
 #endif
 #if defined(RIDGE_ISA_avx2)
         RIDGE_ENTRIES(avx2, MatmulQ8), RIDGE_ENTRIES(avx2, MatmulFloat), RIDGE_ENTRIES(avx2, Pack),
-        RIDGE_ENTRIES(avx2, Vector), RIDGE_ENTRIES(avx2, Attention),
+        RIDGE_ENTRIES(avx2, Vector), RIDGE_ENTRIES(avx2, Attention), RIDGE_ENTRIES(avx2, Latent),
+        RIDGE_ENTRIES(avx2, Transpose),
 #endif
 #if defined(RIDGE_ISA_neoni8mm)
         RIDGE_ENTRIES(neoni8mm, MatmulQ8),
@@ -41,7 +43,7 @@ std::vector<std::span<const Kernel>> offers() {
         RIDGE_ENTRIES(neon, Vector), RIDGE_ENTRIES(neon, Attention),
 #endif
         RIDGE_ENTRIES(scalar, MatmulQ8), RIDGE_ENTRIES(scalar, MatmulFloat), RIDGE_ENTRIES(scalar, Pack),
-        RIDGE_ENTRIES(scalar, Vector), RIDGE_ENTRIES(scalar, Attention),
+        RIDGE_ENTRIES(scalar, Vector), RIDGE_ENTRIES(scalar, Attention), RIDGE_ENTRIES(scalar, Latent),
   };
 }
 

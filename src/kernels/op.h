@@ -30,6 +30,9 @@ enum class Op : uint8_t {
   store_value_f16,
   store_value_f32,
   exp_sum,
+  transpose,
+  soften,
+  merge_chunk,
 };
 
 }  // namespace ridge

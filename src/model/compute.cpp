@@ -178,6 +178,16 @@ void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows 
   });
 }
 
+void Compute::relu_squared(Rows x) {
+  if (failed()) return;
+  each_token(x.rows, [&](size_t t) {
+    for (float& v : x.row_span(t)) {
+      v = v < 0 ? 0 : v;  // NaN stays
+      v = v * v;
+    }
+  });
+}
+
 void Compute::glu(Gate gate, Rows g, Rows up) {
   StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;

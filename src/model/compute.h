@@ -20,6 +20,8 @@
 
 namespace ridge {
 
+struct LatentSlice;  // latent_attention.h
+
 // What all passes of a session share; everything must outlive the pass.
 struct Machinery {
   const Kernels* kernels = nullptr;
@@ -29,6 +31,7 @@ struct Machinery {
   std::span<float> workspace;  // ≥ Model::workspace_floats
   std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
   std::span<float> attention;  // pool->size() × attention_floats(model)
+  std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;
@@ -55,6 +58,8 @@ class Compute : public Ops {
   void linear(Rows x, std::initializer_list<LinearPart> parts) override;
   void rope(Rows x, const RopeCall& call) override;
   void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) override;
+  void latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) override;
+  void relu_squared(Rows x) override;
   void glu(Gate gate, Rows g, Rows up) override;
   void add(Rows into, Rows x) override;
   void scale(Rows x, float factor) override;
@@ -89,6 +94,7 @@ class Compute : public Ops {
   Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
   void run_works(std::span<const Work> works, Rows x, const Q8Rows& x8);
   void run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8, uint8_t* scratch);
+  Result<LatentSlice> latent_slice(const LatentCall& call, const Slice& slice);
   void each_token(size_t tokens, FunctionRef<void(size_t token)> job);
 
   const Model& model_;

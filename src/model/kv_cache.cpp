@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "tensor/half.h"
 
 namespace ridge {
 namespace {
@@ -25,6 +26,8 @@ std::vector<KvCache::LayerLayout> KvCache::layout(const std::vector<KvLayer>& la
     if (layer.window != 0) positions = std::min<uint64_t>(positions, uint64_t{layer.window} + options.batch);
     l.capacity = round_up(std::max<uint64_t>(positions, 1), kPositions);
     l.heads = layer.kv_heads;
+    l.key_dim = layer.key_dim;
+    l.value_dim = layer.value_dim;
     l.key_bytes = round_up(l.capacity * layer.key_dim * element_bytes(options.type), kCacheLine);
     l.value_bytes = round_up(l.capacity * layer.value_dim * element_bytes(options.type), kCacheLine);
     l.offset = total;
@@ -64,6 +67,41 @@ void* KvCache::key(uint32_t layer, uint32_t head) {
 
 void* KvCache::value(uint32_t layer, uint32_t head) {
   return static_cast<uint8_t*>(key(layer, head)) + layout_[layer].key_bytes;
+}
+
+const uint8_t* KvCache::head_data(uint32_t layer, uint32_t head) const {
+  const LayerLayout& l = layout_[layer];
+  return slab_.data() + l.offset + head * (l.key_bytes + l.value_bytes);
+}
+
+void KvCache::read_key(uint32_t layer, uint32_t head, uint64_t position, size_t begin, std::span<float> out) const {
+  const LayerLayout& l = layout_[layer];
+  uint64_t slot = position % l.capacity;
+  size_t first = slot / kPositions * kPositions * l.key_dim + begin * kPositions + slot % kPositions;
+  const uint8_t* data = head_data(layer, head);
+  switch (options_.type) {
+    case KvType::f16:
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i] = f16_to_f32(reinterpret_cast<const uint16_t*>(data)[first + i * kPositions]);
+      return;
+    case KvType::f32:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const float*>(data)[first + i * kPositions];
+      return;
+  }
+}
+
+void KvCache::read_value(uint32_t layer, uint32_t head, uint64_t position, std::span<float> out) const {
+  const LayerLayout& l = layout_[layer];
+  size_t first = position % l.capacity * l.value_dim;
+  const uint8_t* data = head_data(layer, head) + l.key_bytes;
+  switch (options_.type) {
+    case KvType::f16:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = f16_to_f32(reinterpret_cast<const uint16_t*>(data)[first + i]);
+      return;
+    case KvType::f32:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const float*>(data)[first + i];
+      return;
+  }
 }
 
 }  // namespace ridge

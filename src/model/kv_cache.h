@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -34,13 +35,17 @@ class KvCache {
   uint64_t capacity(uint32_t layer) const { return layout_[layer].capacity; }
   void* key(uint32_t layer, uint32_t head);
   void* value(uint32_t layer, uint32_t head);
+  // What is stored, as floats: dimensions [begin, begin + out.size()) of a position's key, and its value.
+  void read_key(uint32_t layer, uint32_t head, uint64_t position, size_t begin, std::span<float> out) const;
+  void read_value(uint32_t layer, uint32_t head, uint64_t position, std::span<float> out) const;
 
  private:
   struct LayerLayout {
     uint64_t capacity = 0, offset = 0;        // bytes into the slab
     uint64_t key_bytes = 0, value_bytes = 0;  // of one head
-    uint32_t heads = 0;
+    uint32_t heads = 0, key_dim = 0, value_dim = 0;
   };
+  const uint8_t* head_data(uint32_t layer, uint32_t head) const;
   static std::vector<LayerLayout> layout(const std::vector<KvLayer>& layers, const KvOptions& options, uint64_t& total);
 
   KvOptions options_;

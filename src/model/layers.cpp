@@ -40,8 +40,10 @@ Rows self_attention(Ops& ops, Rows x, const AttentionWeights& w, const Attention
   }
   if (w.q_norm) ops.rms_norm_heads(q, w.q_norm, spec.norm_eps, w.q_norm.size == q_width ? 1 : spec.heads);
   if (w.k_norm) ops.rms_norm_heads(k, w.k_norm, spec.norm_eps, w.k_norm.size == k_width ? 1 : spec.kv_heads);
-  ops.rope(q, {.heads = spec.heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
-  ops.rope(k, {.heads = spec.kv_heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
+  if (spec.rope) {
+    ops.rope(q, {.heads = spec.heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
+    ops.rope(k, {.heads = spec.kv_heads, .head_dim = spec.key_dim, .table = spec.rope_table, .pairs = spec.pairs});
+  }
   Rows mixed = ops.temp(spec.heads * spec.value_dim);
   ops.attention({.layer = layer,
                  .heads = spec.heads,

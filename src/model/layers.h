@@ -23,6 +23,7 @@ struct AttentionSpec {
   uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
   uint32_t window = 0;
   uint32_t rope_table = 0;
+  bool rope = true;  // false: positions play no part in this layer
   RopePairs pairs = RopePairs::neighbours;
   float scale = 1, softcap = 0, norm_eps = 0;
 };

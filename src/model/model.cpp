@@ -6,6 +6,7 @@
 
 #include "format/quote.h"
 #include "model/builder.h"
+#include "model/closest.h"
 #include "model/model_file.h"
 #include "model/outline.h"
 #include "tensor/panel.h"
@@ -29,9 +30,15 @@ Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& o
     ModelBuilder builder(std::move(file), options);
     return a.make(builder);
   }
+  std::string_view closest = closest_architecture(name, file);
+  std::string advice =
+      closest.empty()
+          ? std::string("it looks like no text decoder; use llama.cpp for it")
+          : fmt::format("the closest it runs is '{}': take a model of that one, or llama.cpp for this", closest);
   return bad_input(
-      fmt::format("{}: the architecture {} is not one that Ridge runs ({}); README.md names what else to use", where,
-                  quoted(name), architecture_names()));
+      fmt::format("{}: the architecture {} is not one that Ridge runs ({}); {}; README.md, \"What is not "
+                  "in Ridge\", has more",
+                  where, quoted(name), architecture_names(), advice));
 }
 
 Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
@@ -67,6 +74,12 @@ size_t Model::workspace_floats(const PassShape& shape, bool exact) const {
   Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact, .record = false});
   forward(outline);
   return outline.workspace_floats();
+}
+
+size_t Model::latent_floats(const PassShape& shape, bool exact) const {
+  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact});
+  forward(outline);
+  return outline.latent_floats();
 }
 
 std::vector<TensorId> Model::gathered() const {

@@ -81,6 +81,8 @@ class Model {
   Program program(const PassShape& shape, const ProgramOptions& options) const;
   // Floats of workspace that a pass of this shape takes at most.
   size_t workspace_floats(const PassShape& shape, bool exact) const;
+  // Floats of scratch per thread that latent attention takes in such a pass; 0 where there is none.
+  size_t latent_floats(const PassShape& shape, bool exact) const;
   Program program_base() const;  // files and tensors alone
   // What a source's gather() will be asked for: the embedding and the vectors.
   std::vector<TensorId> gathered() const;

@@ -35,6 +35,22 @@ Q8Rows Ops::temp_q8(size_t rows, size_t cols) {
   return out;
 }
 
+LatentTemps Ops::latent_temps(const LatentCall& call, bool exact) {
+  constexpr size_t kChunk = kAttentionChunk;
+  LatentTemps temps;
+  if (shape().role == TokenRole::generated) {
+    temps.queries = temp(call.heads * size_t{call.latent + call.rope});
+    temps.mixed = temp(call.heads * size_t{call.latent});
+    return temps;
+  }
+  temps.latents = temp(kChunk, call.latent);
+  temps.ropes = temp(kChunk, call.rope);
+  const Weight& values = call.kv_b ? call.kv_b : call.v_b;
+  if (uses_int8(values.type, exact)) temps.latents8 = temp_q8(kChunk, call.latent);
+  temps.merged = temp(2 * size_t{call.heads});
+  return temps;
+}
+
 Ops::ExpertScratch Ops::expert_scratch(size_t tokens, size_t used, const ExpertMatrices& m, bool exact) {
   const Weight firsts[] = {m.gate, m.up, m.gate_up};
   const size_t width = m.gate_up ? m.gate_up.cols : m.gate.cols;

@@ -42,10 +42,15 @@ struct VectorRef {
   explicit operator bool() const { return size != 0; }
 };
 
+// What the tokens of a pass are. Only latent attention computes the two in different forms; which one may depend on the
+// role but never on how many tokens share a pass.
+enum class TokenRole : uint8_t { prompt, generated };
+
 struct PassShape {
   uint32_t tokens = 1;
   uint32_t outputs = 1;   // the last `outputs` tokens get logits; 0: the head is left out
   uint64_t position = 0;  // of the first token
+  TokenRole role = TokenRole::prompt;
 };
 
 // One output of a linear step: out = x · weightᵀ (+ bias).
@@ -69,6 +74,27 @@ struct AttentionCall {
   uint32_t window = 0;  // positions a token sees, itself included; 0: all
   float scale = 1, softcap = 0;
   VectorRef sinks = {};  // [heads]: a score that takes part in the softmax and carries no value
+};
+
+// Positions that attention takes at once (the chunks of kernels.h, AttentionArgs).
+inline constexpr size_t kAttentionChunk = 256;
+
+// Attention over latents (latent_attention.h has the formulas). Either one matrix kv_b, rows head by head: `nope` rows
+// of K, then `value` rows of V, each of `latent` columns; or k_b (per head `latent` rows of `nope` columns) and v_b
+// (per head `value` rows of `latent` columns). nope, value and latent are multiples of 16.
+struct LatentCall {
+  uint32_t layer = 0;  // of the KV cache: one head with keys of latent + rope and values of latent
+  uint32_t heads = 0, nope = 0, rope = 0, value = 0, latent = 0;
+  Weight kv_b, k_b, v_b;
+  float scale = 1;
+};
+
+// What latent_attention() takes of the workspace, all threads together.
+struct LatentTemps {
+  Rows queries, mixed;   // generated: [tokens, heads · (latent + rope)], [tokens, heads · latent]
+  Rows latents, ropes;   // prompt: one chunk of the cache, [256, latent], [256, rope]
+  Q8Rows latents8 = {};  // and as int8, if a weight takes that
+  Rows merged;           // [tokens, 2 · heads], as merge_chunk() keeps them
 };
 
 enum class Gate : uint8_t {
@@ -125,7 +151,11 @@ class Ops {
   virtual void linear(Rows x, std::initializer_list<LinearPart> parts) = 0;
   virtual void rope(Rows x, const RopeCall& call) = 0;  // in place
   virtual void attention(const AttentionCall& call, Rows q, Rows k, Rows v,
-                         Rows out) = 0;              // stores k and v, then attends
+                         Rows out) = 0;  // stores k and v, then attends
+  // q: [tokens, heads · (nope + rope)]; kv: [tokens, latent + rope], the normed latent and the shared rotated part;
+  // out: [tokens, heads · value]. Stores kv, then attends.
+  virtual void latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) = 0;
+  virtual void relu_squared(Rows x) = 0;             // max(x, 0)², in place
   virtual void glu(Gate gate, Rows g, Rows up) = 0;  // g = act(g) · up
   virtual void add(Rows into, Rows x) = 0;
   virtual void scale(Rows x, float factor) = 0;
@@ -148,6 +178,8 @@ class Ops {
   // The address of `floats` floats at `offset` of the workspace.
   virtual float* workspace(size_t offset, size_t floats) = 0;
   size_t take(size_t floats);
+
+  LatentTemps latent_temps(const LatentCall& call, bool exact);
 
   // int8 activations for [rows, cols], as quantize() fills them.
   Q8Rows temp_q8(size_t rows, size_t cols);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "model/latent_attention.h"
 #include "tensor/panel.h"
 
 namespace ridge {
@@ -62,9 +63,10 @@ void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices
   uint64_t most_panels = 1;
   for (const Piece& p : step.pieces)
     most_panels = std::max<uint64_t>(most_panels, (p.row_end + kPanelRows - 1) / kPanelRows);
+  if (step.heads != 0) most_panels = step.heads;
   // Whole panels do not divide evenly: more slices until the largest fits.
   for (uint64_t count = std::min((total + options_.slot_bytes - 1) / options_.slot_bytes, most_panels);; ++count) {
-    auto cut = cut_into(step, count);
+    auto cut = step.heads != 0 ? cut_by_heads(step, count) : cut_into(step, count);
     bool fits =
         std::all_of(cut.begin(), cut.end(), [&](const auto& slice) { return stored(slice) <= options_.slot_bytes; });
     if (!fits && count < most_panels) continue;
@@ -84,6 +86,21 @@ std::vector<std::vector<Piece>> Outline::cut_into(const Step& step, uint64_t cou
       if (begin < end) pieces.push_back({p.tensor, begin, end});
     }
     if (!pieces.empty()) slices.push_back(std::move(pieces));
+  }
+  return slices;
+}
+
+std::vector<std::vector<Piece>> Outline::cut_by_heads(const Step& step, uint64_t count) const {
+  std::vector<std::vector<Piece>> slices;
+  for (uint64_t s = 0; s < count; ++s) {
+    uint32_t begin = static_cast<uint32_t>(step.heads * s / count);
+    uint32_t end = static_cast<uint32_t>(step.heads * (s + 1) / count);
+    std::vector<Piece> pieces;
+    for (const Piece& p : step.pieces) {
+      uint32_t rows = p.row_end / step.heads;
+      pieces.push_back({p.tensor, begin * rows, end * rows});
+    }
+    slices.push_back(std::move(pieces));
   }
   return slices;
 }
@@ -203,6 +220,30 @@ void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out)
   program_.other.flops += seen * call.heads * (2 * uint64_t{call.key_dim} + 2 * uint64_t{call.value_dim} + kExpFlops);
   elementwise(q.rows * q.cols + out.rows * out.cols, 0);
 }
+
+void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
+  Frame frame(*this);
+  (void)latent_temps(call, options_.exact);
+  latent_floats_ = std::max(latent_floats_, latent_scratch_floats(call, shape().tokens));
+  uint64_t tokens = shape().tokens, end = shape().position + tokens;
+  uint64_t seen = tokens * shape().position + tokens * (tokens + 1) / 2;  // positions seen, summed over tokens
+  bool generated = shape().role == TokenRole::generated;
+  // A head's matrices multiply one row per token, or one per position that is expanded.
+  Step step{.pieces = {}, .tokens = generated ? tokens : end, .in_floats = tokens * q.cols, .heads = call.heads};
+  for (const Weight* w : {&call.kv_b, &call.k_b, &call.v_b}) {
+    if (*w) step.pieces.push_back({w->id, 0, w->rows});
+  }
+  if (options_.record) part_steps_.push_back(std::move(step));
+
+  uint64_t element = options_.exact ? sizeof(float) : sizeof(uint16_t);
+  uint64_t stored = 2 * uint64_t{call.latent} + call.rope, expanded = uint64_t{call.latent} + call.rope;
+  program_.other.kv_bytes += (generated ? seen * stored : end * expanded) * element + tokens * stored * element;
+  uint64_t width = generated ? stored : uint64_t{call.nope} + call.rope + call.value;
+  program_.other.flops += seen * call.heads * (2 * width + kExpFlops);
+  elementwise(q.rows * q.cols + out.rows * out.cols, 0);
+}
+
+void Outline::relu_squared(Rows x) { elementwise(2 * x.rows * x.cols, 2 * x.rows * x.cols); }
 
 void Outline::glu(Gate, Rows g, Rows) { elementwise(3 * g.rows * g.cols, kGateFlops * g.rows * g.cols); }
 

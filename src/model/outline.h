@@ -21,6 +21,8 @@ class Outline : public Ops {
   void linear(Rows x, std::initializer_list<LinearPart> parts) override;
   void rope(Rows x, const RopeCall& call) override;
   void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) override;
+  void latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) override;
+  void relu_squared(Rows x) override;
   void glu(Gate gate, Rows g, Rows up) override;
   void add(Rows into, Rows x) override;
   void scale(Rows x, float factor) override;
@@ -32,6 +34,7 @@ class Outline : public Ops {
 
   Program finish() &&;
   size_t workspace_floats() const { return most_; }
+  size_t latent_floats() const { return latent_floats_; }
 
  protected:
   float* workspace(size_t offset, size_t floats) override;
@@ -41,6 +44,7 @@ class Outline : public Ops {
     std::vector<Piece> pieces;  // whole tensors
     uint64_t tokens = 0;
     uint64_t in_floats = 0;
+    uint32_t heads = 0;  // not 0: slices hold whole heads, the same ones of each tensor
   };
   // What is known of the visits to the blocks of a part: an expert's come with a chance, for a share of the tokens.
   struct Demand {
@@ -52,6 +56,7 @@ class Outline : public Ops {
   void close_part(const Demand& demand);
   static Cost expected(Cost cost, const Demand& demand);
   std::vector<std::vector<Piece>> cut_into(const Step& step, uint64_t count) const;
+  std::vector<std::vector<Piece>> cut_by_heads(const Step& step, uint64_t count) const;
   void cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const;
   Cost slice_cost(const std::vector<Piece>& pieces, const Step& step) const;
   uint64_t stored(const std::vector<Piece>& pieces) const;
@@ -63,7 +68,7 @@ class Outline : public Ops {
   Program program_;
   std::string part_name_;
   std::vector<Step> part_steps_;
-  size_t most_ = 0;
+  size_t most_ = 0, latent_floats_ = 0;
 };
 
 }  // namespace ridge

@@ -15,6 +15,9 @@ std::span<const Architecture> architectures() {
       Architecture{"gemma3", make_gemma3},     Architecture{"phi3", make_phi3},
       Architecture{"olmoe", make_olmoe},       Architecture{"qwen2moe", make_qwen2moe},
       Architecture{"qwen3moe", make_qwen3moe}, Architecture{"gpt-oss", make_gpt_oss},
+      Architecture{"plm", make_plm},           Architecture{"deepseek2", make_deepseek2},
+      Architecture{"smollm3", make_smollm3},   Architecture{"granite", make_granite},
+      Architecture{"minicpm", make_minicpm},
   };
   return kList;
 }

@@ -246,6 +246,44 @@ Match deepseek_cjk(std::string_view piece, size_t pos) {
   return end > pos ? found(end - pos) : none(char_at(piece, pos).bytes);
 }
 
+// \p{N}{1,3}
+Match up_to_three_numbers(std::string_view piece, size_t pos) {
+  int left = 3;
+  const size_t end = run_end_if(piece, pos, [&](const Char& c) { return c.is(kNumber) && left-- > 0; });
+  return end > pos ? found(end - pos) : none(char_at(piece, pos).bytes);
+}
+
+// [一-龥぀-ゟ゠-ヿ]+
+Match han_and_kana(std::string_view piece, size_t pos) {
+  static constexpr std::array<Range, 2> kSet = {{{0x4E00, 0x9FA5}, {0x3040, 0x30FF}}};
+  const size_t end = run_end_if(piece, pos, [](const Char& c) { return in_any(c.value, kSet); });
+  return end > pos ? found(end - pos) : none(char_at(piece, pos).bytes);
+}
+
+// A[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ with A the ASCII
+// punctuation and symbols.
+Match deepseek_v3_word(std::string_view piece, size_t pos) {
+  constexpr unsigned kWord = kLetter | kMark, kSign = kPunctuation | kSymbol;
+  const Char first = char_at(piece, pos);
+  if (first.value < 0x80 && first.is(kSign)) {
+    auto ascii_letter = [](const Char& c) { return c.value < 0x80 && c.is(kLetter); };
+    const size_t end = run_end_if(piece, pos + 1, ascii_letter);
+    if (end > pos + 1) return found(end - pos);
+  }
+  if (first.is(kWord)) return found(run_end(piece, pos, kWord) - pos);
+  const bool may_lead = !is_newline(first.value) && !first.is(kSign);
+  if (may_lead && char_at(piece, pos + first.bytes).is(kWord)) {
+    return found(run_end(piece, pos + first.bytes, kWord) - pos);
+  }
+  const size_t begin = first.value == ' ' ? pos + 1 : pos;
+  if (char_at(piece, begin).is(kSign)) {
+    const size_t end = run_end(piece, begin, kSign);
+    return found(std::min(piece.find_first_not_of("\r\n", end), piece.size()) - pos);
+  }
+  if (size_t bytes = line_breaks(piece, pos)) return found(bytes);
+  return first.is(kSpace) ? found(white_space(piece, pos)) : none(first.bytes);
+}
+
 // ---- The table ------------------------------------------------------------------------------------------------------
 
 constexpr Expression kGpt2[] = {gpt2};
@@ -255,6 +293,7 @@ constexpr Expression kQwen2[] = {llama3<1>};
 constexpr Expression kGpt4o[] = {o200k<3, Suffix::contraction>};
 constexpr Expression kTekken[] = {o200k<1, Suffix::none>};
 constexpr Expression kDefault[] = {punctuation, gpt2, numbers, three_digits};
+constexpr Expression kDeepseekV3[] = {up_to_three_numbers, han_and_kana, deepseek_v3_word};
 constexpr Expression kDeepseekLlm[] = {newline,        deepseek_word, deepseek_punctuation,
                                        trailing_space, deepseek_cjk,  numbers};
 
@@ -307,6 +346,8 @@ constexpr Pretokenizer kTable[] = {
     {"kanana2", kGpt4o},
     {"tekken", kTekken, true, true},
     {"deepseek-llm", kDeepseekLlm},
+    {"deepseek-v3", kDeepseekV3},
+    {"hunyuan-dense", kDeepseekV3},
 };
 
 void split_with(std::span<const Expression> expressions, std::string_view piece,

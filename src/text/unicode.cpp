@@ -62,7 +62,7 @@ uint16_t classes_of_category(utf8proc_category_t category) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
-      return kOther | kUpperOrNone | kLowerOrNone;
+      return kOther | kMark | kUpperOrNone | kLowerOrNone;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_NO:
@@ -75,6 +75,11 @@ uint16_t classes_of_category(utf8proc_category_t category) {
     case UTF8PROC_CATEGORY_PF:
     case UTF8PROC_CATEGORY_PO:
       return kOther | kPunctuation;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO:
+      return kOther | kSymbol;
     default:
       return kOther;
   }

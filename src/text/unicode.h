@@ -24,6 +24,8 @@ enum CharClass : uint16_t {
   kCased = 1 << 5,        // \p{Lu} \p{Ll} \p{Lt}
   kUpperOrNone = 1 << 6,  // \p{Lu} \p{Lt} \p{Lm} \p{Lo} \p{M}
   kLowerOrNone = 1 << 7,  // \p{Ll} \p{Lm} \p{Lo} \p{M}
+  kMark = 1 << 8,         // \p{M}
+  kSymbol = 1 << 9,       // \p{S}
 };
 
 struct Char {

@@ -141,7 +141,8 @@ TEST(Rewind, EqualsAFreshStart) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Equivalence,
                          testing::Values("type-Q4_0", "type-Q4_1", "type-Q6_K", "type-Q2_K", "type-F16", "gemma3",
-                                         "phi3", "llama-experts", "olmoe", "qwen3moe", "gpt-oss"),
+                                         "phi3", "llama-experts", "olmoe", "qwen3moe", "gpt-oss", "plm",
+                                         "deepseek2-absorbed", "deepseek2-joint"),
                          [](const auto& c) {
                            std::string name = c.param;
                            std::replace(name.begin(), name.end(), '-', '_');

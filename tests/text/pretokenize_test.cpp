@@ -66,6 +66,15 @@ TEST(Pretokenize, DeepseekLlm) {
   EXPECT_EQ(words("deepseek-llm", "\u3000\u3000"), (Words{"\u3000\u3000"}));
 }
 
+TEST(Pretokenize, DeepseekV3) {
+  EXPECT_EQ(words("deepseek-v3", "I'm (ok) 12345$x  y\n\n z"),
+            (Words{"I", "'m", " (", "ok", ")", " ", "123", "45", "$x", " ", " y", "\n\n", " z"}));
+  EXPECT_EQ(words("deepseek-v3", "日本語 and かな,テスト"), (Words{"日本語", " and", " ", "かな", ",", "テスト"}));
+  EXPECT_EQ(words("deepseek-v3", "a\u0301b \u0301c"), (Words{"a\u0301b", " \u0301c"}));
+  EXPECT_EQ(words("deepseek-v3", "x  \n\t!?\r\n{}"), (Words{"x", "  \n", "\t", "!?\r\n", "{}"}));
+  EXPECT_EQ(words("deepseek-v3", "na\u00efve_case\u2026no"), (Words{"na\u00efve", "_case", "\u2026", "no"}));
+}
+
 TEST(Pretokenize, O200kSplitsByCaseAndKeepsContractions) {
   EXPECT_EQ(words("gpt-4o", "camelCase HTMLDoc don't a/\n"),
             (Words{"camel", "Case", " HTMLDoc", " don't", " a", "/\n"}));

@@ -3,7 +3,9 @@
 
 #include "kernels/avx2/low_bit_tiles.h"
 #include "kernels/avx2/tiles.h"
+#include "kernels/avx2/vec.h"
 #include "kernels/entries.h"
+#include "kernels/simd/latent.h"
 
 namespace ridge::avx2 {
 namespace {
@@ -152,6 +154,55 @@ void matmul_float(const MatmulArgs& args) {
   }
 }
 
+template <class Format>
+void transpose_as(const TransposeArgs& args) {
+  alignas(64) float values[256 * 16];
+  Reader<Format> reader;
+  simd::Latent<Vec>::transpose(args, Reader<Format>::panel_bytes(args.cols),
+                               [&](const uint8_t* panel, size_t col, size_t count) {
+                                 if (col == 0) reader = Reader<Format>{}, reader.unit = panel;
+                                 for (size_t c = 0; c < count; c += kTileColumns) {
+                                   reader.next(count - c < kTileColumns ? count - c : kTileColumns, values + 16 * c);
+                                 }
+                                 return static_cast<const float*>(values);
+                               });
+}
+
+void transpose(const TransposeArgs& args) {
+  switch (args.type) {
+    case Type::F32:
+      return transpose_as<F32>(args);
+    case Type::F16:
+      return transpose_as<F16>(args);
+    case Type::BF16:
+      return transpose_as<BF16>(args);
+    case Type::Q4_0:
+      return transpose_as<Q4_0>(args);
+    case Type::Q4_K:
+      return transpose_as<Q4_K>(args);
+    case Type::Q5_0:
+      return transpose_as<Q5_0>(args);
+    case Type::Q5_K:
+      return transpose_as<Q5_K>(args);
+    case Type::Q6_K:
+      return transpose_as<Q6_K>(args);
+    case Type::Q8_0:
+      return transpose_as<Q8_0>(args);
+    case Type::IQ4_NL:
+      return transpose_as<IQ4_NL>(args);
+    case Type::IQ4_XS:
+      return transpose_as<IQ4_XS>(args);
+    default:
+      break;
+  }
+  alignas(64) float values[256 * 16];  // rarer types by the reference's values
+  simd::Latent<Vec>::transpose(args, panel_bytes(args.type, args.cols),
+                               [&](const uint8_t* panel, size_t col, size_t count) {
+                                 dequantize_panel(args.type, panel, args.cols, col, count, values);
+                                 return static_cast<const float*>(values);
+                               });
+}
+
 }  // namespace
 
 #define RIDGE_AVX2_FLOAT(type) \
@@ -167,5 +218,10 @@ const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_AVX2_FLOAT(TQ2_0),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
+
+const KernelEntry kTransposeEntries[] = {
+    {Op::transpose, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(transpose), "avx2"},
+};
+const size_t kTransposeCount = sizeof(kTransposeEntries) / sizeof(kTransposeEntries[0]);
 
 }  // namespace ridge::avx2

@@ -162,6 +162,17 @@ struct Vec {
   }
   static F even_of(F a, F b) { return {every_second<0x88>(a.low, a.high), every_second<0x88>(b.low, b.high)}; }
   static F odd_of(F a, F b) { return {every_second<0xdd>(a.low, a.high), every_second<0xdd>(b.low, b.high)}; }
+
+  // 4 × 4: out[i][j] = in[j][i], rows `in_stride` and `out_stride` floats apart.
+  static void transpose4(const float* in, size_t in_stride, float* out, size_t out_stride) {
+    __m128 a = _mm_loadu_ps(in), b = _mm_loadu_ps(in + in_stride), c = _mm_loadu_ps(in + 2 * in_stride),
+           d = _mm_loadu_ps(in + 3 * in_stride);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(out, a);
+    _mm_storeu_ps(out + out_stride, b);
+    _mm_storeu_ps(out + 2 * out_stride, c);
+    _mm_storeu_ps(out + 3 * out_stride, d);
+  }
 };
 
 }  // namespace

@@ -6,6 +6,8 @@
 // tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours.
 #include "kernels/avx512/low_bit_tiles.h"
 #include "kernels/avx512/matmul_tiles.h"
+#include "kernels/avx512/vec.h"
+#include "kernels/simd/latent.h"
 
 namespace ridge::avx512 {
 namespace {
@@ -269,6 +271,51 @@ void matmul_float(const MatmulArgs& args) {
   }
 }
 
+// --- transpose ------------------------------------------------------------------------------------------------------
+
+template <class Weight>
+void transpose_as(const TransposeArgs& args) {
+  Floats buffer;
+  simd::Latent<Vec>::transpose(args, Weight::stride(args.cols), [&](const uint8_t* panel, size_t col, size_t count) {
+    return Weight::floats(panel, col, count, buffer);
+  });
+}
+
+void transpose(const TransposeArgs& args) {
+  switch (args.type) {
+    case Type::F32:
+      return transpose_as<WeightF32>(args);
+    case Type::F16:
+      return transpose_as<WeightF16>(args);
+    case Type::BF16:
+      return transpose_as<WeightBF16>(args);
+    case Type::Q4_0:
+      return transpose_as<Dequantized<Q4_0>>(args);
+    case Type::Q4_K:
+      return transpose_as<Dequantized<Q4_K>>(args);
+    case Type::Q5_0:
+      return transpose_as<Dequantized<Q5_0>>(args);
+    case Type::Q5_K:
+      return transpose_as<Dequantized<Q5_K>>(args);
+    case Type::Q6_K:
+      return transpose_as<Dequantized<Q6_K>>(args);
+    case Type::Q8_0:
+      return transpose_as<Dequantized<Q8_0>>(args);
+    case Type::IQ4_NL:
+      return transpose_as<Dequantized<IQ4_NL>>(args);
+    case Type::IQ4_XS:
+      return transpose_as<Dequantized<IQ4_XS>>(args);
+    default:
+      break;
+  }
+  Floats buffer;  // rarer types by the reference's values
+  simd::Latent<Vec>::transpose(args, panel_bytes(args.type, args.cols),
+                               [&](const uint8_t* panel, size_t col, size_t count) {
+                                 dequantize_panel(args.type, panel, args.cols, col, count, buffer.values);
+                                 return static_cast<const float*>(buffer.values);
+                               });
+}
+
 }  // namespace
 
 #define RIDGE_ENTRY(type, ...)                                                                                    \
@@ -305,5 +352,10 @@ const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_ENTRY(TQ2_0, Dequantized<TQ2_0>),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
+
+const KernelEntry kTransposeEntries[] = {
+    {Op::transpose, Isa::avx512, Type::F32, kBitAvx2Fma | kBitAvx512, RIDGE_KERNEL(transpose), "avx512"},
+};
+const size_t kTransposeCount = sizeof(kTransposeEntries) / sizeof(kTransposeEntries[0]);
 
 }  // namespace ridge::avx512

@@ -79,6 +79,17 @@ struct Vec {
     const I index = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(a, index, b);
   }
+
+  // 4 × 4: out[i][j] = in[j][i], rows `in_stride` and `out_stride` floats apart.
+  static void transpose4(const float* in, size_t in_stride, float* out, size_t out_stride) {
+    __m128 a = _mm_loadu_ps(in), b = _mm_loadu_ps(in + in_stride), c = _mm_loadu_ps(in + 2 * in_stride),
+           d = _mm_loadu_ps(in + 3 * in_stride);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(out, a);
+    _mm_storeu_ps(out + out_stride, b);
+    _mm_storeu_ps(out + 2 * out_stride, c);
+    _mm_storeu_ps(out + 3 * out_stride, d);
+  }
 };
 
 }  // namespace

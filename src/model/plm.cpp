@@ -1,0 +1,70 @@
+// plm: latent attention and a feed-forward part of two matrices with a squared ReLU between them (docs/models/plm.md).
+#include "model/architectures.h"
+#include "model/layers.h"
+#include "model/mla.h"
+
+namespace ridge {
+namespace {
+
+struct Layer {
+  VectorRef attn_norm, ffn_norm;
+  MlaWeights attention;
+  Weight up, down;
+};
+
+class Plm : public Model {
+ public:
+  void forward(Ops& ops) const override {
+    float eps = config_.norm_eps;
+    Rows x = ops.embed(embedding_);
+    for (uint32_t il = 0; il < layers_.size(); ++il) {
+      const Layer& w = layers_[il];
+      Frame frame(ops);
+      ops.part(layer_name(il, "attn"));
+      ops.add(x, mla_attention(ops, ops.rms_norm(x, w.attn_norm, eps), w.attention, spec_, il));
+      ops.part(layer_name(il, "ffn"));
+      Rows hidden = ops.temp(w.up.rows), out = ops.temp(w.down.rows);
+      ops.linear(ops.rms_norm(x, w.ffn_norm, eps), {{.weight = w.up, .out = hidden}});
+      ops.relu_squared(hidden);
+      ops.linear(hidden, {{.weight = w.down, .out = out}});
+      ops.add(x, out);
+    }
+    ops.part("head");
+    ops.logits(ops.rms_norm(x, output_norm_, eps), head_, 0);
+  }
+
+  Result<void> load(ModelBuilder& b, const ModelConfig& c) {
+    RIDGE_TRY(b.ends(*this, output_norm_));
+    spec_ = RIDGE_TRY(read_mla_spec(b, c));
+    RopeTable rope = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
+    rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
+    rope_tables_.push_back(rope);
+    for (uint32_t il = 0; il < c.layers; ++il) {
+      Layer layer;
+      layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
+      layer.attention = RIDGE_TRY(load_mla(b, c, il, spec_));
+      layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
+      layer.up = RIDGE_TRY(b.matrix(layer_name(il, "ffn_up.weight"), {.rows = c.ffn, .cols = c.width}));
+      layer.down = RIDGE_TRY(b.matrix(layer_name(il, "ffn_down.weight"), {.rows = c.width, .cols = c.ffn}));
+      layers_.push_back(layer);
+      kv_layers_.push_back(mla_kv_layer(spec_));
+    }
+    return {};
+  }
+
+ private:
+  std::vector<Layer> layers_;
+  MlaSpec spec_;
+  VectorRef output_norm_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_plm(ModelBuilder& b) {
+  ModelConfig c = RIDGE_TRY(b.decoder_config());
+  auto model = std::make_unique<Plm>();
+  RIDGE_TRY(model->load(b, c));
+  return b.finish(std::move(model), c);
+}
+
+}  // namespace ridge
