@@ -25,10 +25,15 @@ enum class Op : uint8_t {
   rope_norm,
   rope_neox,
   attention,
+  attention_merge,
   store_key_f16,
   store_key_f32,
+  store_key_bf16,
+  store_key_q8_0,
   store_value_f16,
   store_value_f32,
+  store_value_bf16,
+  store_value_q8_0,
   exp_sum,
 };
 

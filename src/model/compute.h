@@ -27,14 +27,15 @@ struct Machinery {
   KvCache* cache = nullptr;
   std::span<float> workspace;  // ≥ Model::workspace_floats
   std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
-  std::span<float> attention;  // pool->size() × attention_floats(model)
+  std::span<float> attention;  // attention_floats(model, context, pool->size())
   bool exact = false;          // float activations
   Trace* trace = nullptr;
 };
 
 // Scratch per thread: one panel of the widest matrix that may stream in file layout.
 uint64_t panel_scratch_bytes(const Program& program);
-size_t attention_floats(const Model& model);
+// Scratch of all workers for attention, and the partial results of a long context's chunks.
+uint64_t attention_floats(const Model& model, uint64_t context, int workers);
 
 struct PassIo {
   std::span<const int32_t> ids;  // [tokens]

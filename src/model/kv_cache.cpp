@@ -1,5 +1,7 @@
 #include "model/kv_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/units.h"
@@ -10,9 +12,19 @@ namespace {
 constexpr uint64_t kPositions = 16;  // of one key panel
 constexpr uint64_t kCacheLine = 64;
 
-uint64_t element_bytes(KvType type) { return type == KvType::f16 ? 2 : 4; }
-
 }  // namespace
+
+Result<KvType> parse_kv_type(std::string_view name) {
+  for (KvType type : {KvType::f16, KvType::bf16, KvType::q8_0, KvType::f32}) {
+    if (name == name_of(type)) return type;
+  }
+  return usage_error(fmt::format("--kv-type '{}' is unknown: use f16, bf16, q8_0 or f32", name));
+}
+
+const char* name_of(KvType type) {
+  constexpr const char* kNames[kKvTypes] = {"f16", "f32", "bf16", "q8_0"};
+  return kNames[static_cast<size_t>(type)];
+}
 
 std::vector<KvCache::LayerLayout> KvCache::layout(const std::vector<KvLayer>& layers, const KvOptions& options,
                                                   uint64_t& total) {
@@ -25,8 +37,8 @@ std::vector<KvCache::LayerLayout> KvCache::layout(const std::vector<KvLayer>& la
     if (layer.window != 0) positions = std::min<uint64_t>(positions, uint64_t{layer.window} + options.batch);
     l.capacity = round_up(std::max<uint64_t>(positions, 1), kPositions);
     l.heads = layer.kv_heads;
-    l.key_bytes = round_up(l.capacity * layer.key_dim * element_bytes(options.type), kCacheLine);
-    l.value_bytes = round_up(l.capacity * layer.value_dim * element_bytes(options.type), kCacheLine);
+    l.key_bytes = round_up(l.capacity * kv_bytes(options.type, layer.key_dim), kCacheLine);
+    l.value_bytes = round_up(l.capacity * kv_bytes(options.type, layer.value_dim), kCacheLine);
     l.offset = total;
     total += layer.kv_heads * (l.key_bytes + l.value_bytes);
     out.push_back(l);
@@ -43,7 +55,7 @@ uint64_t KvCache::bytes(const std::vector<KvLayer>& layers, const KvOptions& opt
 uint64_t KvCache::bytes_per_token(const std::vector<KvLayer>& layers, KvType type) {
   uint64_t sum = 0;
   for (const KvLayer& l : layers) {
-    if (l.window == 0) sum += uint64_t{l.kv_heads} * (l.key_dim + l.value_dim) * element_bytes(type);
+    if (l.window == 0) sum += l.kv_heads * (kv_bytes(type, l.key_dim) + kv_bytes(type, l.value_dim));
   }
   return sum;
 }

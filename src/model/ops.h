@@ -68,6 +68,7 @@ struct AttentionCall {
   uint32_t heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
   uint32_t window = 0;  // positions a token sees, itself included; 0: all
   float scale = 1, softcap = 0;
+  VectorRef sinks = {};  // [heads]: a score that takes part in the softmax and carries no value
 };
 
 enum class Gate : uint8_t { silu, gelu_tanh };
