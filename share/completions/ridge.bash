@@ -1,13 +1,13 @@
 # bash completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
 _ridge_options() {
-  local engine="--memory --context --threads --cpus --isa --numerics --io"
+  local engine="--memory --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
+      echo "$engine --prompt --file --n-predict --system --save-state --load-state --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed"
       ;;
-    info) echo "--tensors --json" ;;
+    info) echo "--kv-type --tensors --json" ;;
     tokenize) echo "--no-special --parse-special --json --lines-json" ;;
     detokenize) echo "--show-special" ;;
     logits) echo "$engine --tokens --output" ;;
@@ -36,9 +36,10 @@ _ridge() {
   case $previous in
     --isa) mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avx512 neon" -- "$current"); return ;;
     --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
+    --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --save-state | --load-state) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

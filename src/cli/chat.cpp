@@ -88,7 +88,9 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
         RIDGE_TRY(print("\n"));
         continue;
       }
-      return print("\n");
+      RIDGE_TRY(print("\n"));
+      if (flags.save_state && engine.position() > 0) return engine.save_state(*flags.save_state);
+      return {};
     }
     if (line->find_first_not_of(" \t") == std::string::npos) continue;
     if (Result<void> valid = require_utf8(*line, "the line"); !valid.ok()) {

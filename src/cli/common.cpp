@@ -69,6 +69,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       .add_option("--numerics", flags.numerics,
                   "default; exact: float activations and cache; fast: bf16 instructions too, bytes may differ")
       ->type_name("NAME");
+  command.add_option("--kv-type", flags.kv_type, "keys and values as f16 (default), bf16, q8_0, f32")
+      ->type_name("NAME");
   command.add_option("--io", flags.io, "reading: auto, uring, threads, buffered")->type_name("NAME");
 }
 
@@ -112,6 +114,7 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
   }
   if (flags.isa) o.isa = RIDGE_TRY(parse_isa(*flags.isa));
   o.numerics = RIDGE_TRY(parse_numerics(flags.numerics));
+  if (flags.kv_type) o.kv_type = RIDGE_TRY(parse_kv_type(*flags.kv_type));
   o.io = RIDGE_TRY(parse_io_kind(flags.io));
   return o;
 }
@@ -173,11 +176,11 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit) {
   return text;
 }
 
-Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs) {
+Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs, std::string_view flag) {
   for (const GgufFile& input : inputs) {
     std::error_code ignored;
     if (std::filesystem::equivalent(path, input.path, ignored)) {
-      return usage_error(fmt::format("-o {}: is the model itself, which would be lost: name another file", path));
+      return usage_error(fmt::format("{} {}: is the model itself, which would be lost: name another file", flag, path));
     }
   }
   return {};

@@ -38,6 +38,7 @@ struct EngineFlags {
   std::optional<std::string> cpus;
   std::optional<std::string> isa;
   std::string numerics = "default";
+  std::optional<std::string> kv_type;
   std::string io = "auto";
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
@@ -57,7 +58,8 @@ struct TextLimit {
 };
 Result<std::string> read_text(const std::string& path, const TextLimit& limit = {});
 // Usage error if writing to `path` would replace one of these files.
-Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs);
+Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs,
+                                std::string_view flag = "-o");
 // Bad input with the byte offset if the text is no UTF-8.
 Result<void> require_utf8(std::string_view text, std::string_view what);
 

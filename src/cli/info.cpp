@@ -25,6 +25,7 @@ constexpr const char* kExamples =
 
 struct Flags {
   std::string model;
+  std::optional<std::string> kv_type;
   bool tensors = false, json = false;
 };
 
@@ -56,13 +57,14 @@ Json types_json(const Gguf& file) {
 }
 
 // What runs need at a few contexts: the smallest budget, everything in memory, and the cache alone.
-Result<Json> needs_json(const std::string& path, uint32_t trained) {
+Result<Json> needs_json(const std::string& path, uint32_t trained, std::optional<KvType> kv_type, KvType& used) {
   std::vector<uint64_t> contexts;
   for (uint64_t context : {512u, 2048u, 8192u, 32768u}) {
     if (context <= trained || contexts.empty()) contexts.push_back(std::min<uint64_t>(context, trained));
   }
   Json out = Json::array();
-  for (const Engine::Needs& n : RIDGE_TRY(Engine::needs(path, contexts))) {
+  for (const Engine::Needs& n : RIDGE_TRY(Engine::needs(path, contexts, kv_type))) {
+    used = n.kv_type;
     out.push_back(
         {{"context", n.context}, {"smallest_budget", n.smallest}, {"resident", n.resident}, {"kv_cache", n.kv}});
   }
@@ -98,7 +100,7 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
   uint32_t window = 0;
   for (const KvLayer& l : model->kv_layers()) window = std::max(window, l.window);
   if (window != 0) j["sliding_window"] = window;
-  j["kv_bytes_per_token"] = KvCache::bytes_per_token(model->kv_layers(), KvType::f16);
+  j["kv_bytes_per_token"] = 0;  // filled in below, when the type is known
   if (Program program = model->program({}, {}); !program.expert_groups.empty()) {
     const ExpertGroup& group = program.expert_groups.front();
     j["experts"] = {{"layers", program.expert_groups.size()},
@@ -119,9 +121,15 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
   auto tokenizer = Tokenizer::from_metadata(model->file().metadata());
   j["tokenizer"] = tokenizer.ok() ? tokenizer.value()->description() : "none";
   uint32_t trained = c.context;
+  std::vector<KvLayer> kv_layers = model->kv_layers();
   tokenizer = Error{};
   model.reset();  // so that the account below is that of a run
-  j["needs"] = RIDGE_TRY(needs_json(path, trained));
+  std::optional<KvType> wish;
+  if (flags.kv_type) wish = RIDGE_TRY(parse_kv_type(*flags.kv_type));
+  KvType used = KvType::f16;
+  j["needs"] = RIDGE_TRY(needs_json(path, trained, wish, used));
+  j["kv_type"] = name_of(used);
+  j["kv_bytes_per_token"] = KvCache::bytes_per_token(kv_layers, used);
   return j;
 }
 
@@ -155,8 +163,9 @@ std::string table(const Json& j) {
   row("tokenizer", j["tokenizer"].get<std::string>());
   row("chat template", j["chat_template"].get<bool>() ? "yes" : "no: the model continues text");
   row("trained context", format_count(number("trained_context")));
-  row("KV cache", fmt::format("{} per token{}", format_bytes(number("kv_bytes_per_token")),
-                              j.contains("sliding_window") ? ", and the windows" : ""));
+  row("KV cache",
+      fmt::format("{} per token in {}{}", format_bytes(number("kv_bytes_per_token")), j["kv_type"].get<std::string>(),
+                  j.contains("sliding_window") ? ", and the windows" : ""));
   text += "\ncontext   smallest budget   all in memory   KV cache\n";
   for (const Json& n : j["needs"]) {
     text += fmt::format("{:>7}   {:>15}   {:>13}   {:>8}\n", n["context"].get<uint64_t>(),
@@ -190,6 +199,7 @@ void add_info(CLI::App& app) {
   command->add_option("MODEL", flags->model, "GGUF file, .ridge pack, or a name from `ridge models`")
       ->type_name("")
       ->required();
+  command->add_option("--kv-type", flags->kv_type, "keys and values as f16, bf16, q8_0, f32")->type_name("NAME");
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);

@@ -71,6 +71,7 @@ Result<void> run(const Flags& flags) {
   std::optional<Divergence> d;
   if (flags.kl) {
     options.numerics = Numerics::exact;
+    options.kv_type.reset();
     options.memory = whole;
     auto exact = RIDGE_TRY(Engine::open(options));
     Progress bar("comparing", total, ProgressUnit::items);

@@ -23,7 +23,9 @@ constexpr const char* kExamples =
     "  ridge run model.gguf --memory 300M -f notes.txt -n 200 --stats\n"
     "  echo \"Once upon a time\" | ridge run model.gguf --raw -n 50 -\n"
     "  ridge run model.gguf                                 (a chat; Ctrl-D leaves)\n"
-    "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)";
+    "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)\n"
+    "  ridge run model.gguf --system \"$LONG\" -p \"\" -n 0 --save-state long.state\n"
+    "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state";
 
 Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std::string>& words) {
   std::vector<std::pair<TokenId, float>> out;
@@ -74,6 +76,7 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   Result<void> printed;
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
+  if (flags.save_state) options.on_prompt = [&] { return engine.save_state(*flags.save_state); };
   Generation g = RIDGE_TRY(generate(engine, ids, options, sampler, [&](std::string_view piece) {
     if (flags.json) return true;
     printed = print(piece);
@@ -85,10 +88,12 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
                                   {"stop_reason", name_of(g.reason)},
                                   {"tokens", g.ids},
                                   {"prompt_tokens", g.prompt_tokens},
+                                  {"reused_tokens", g.reused_tokens},
                                   {"stats", run_json(engine)}};
     return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   RIDGE_TRY(print("\n"));
+  if (flags.load_state) note(fmt::format("{} of {} prompt tokens were in the state", g.reused_tokens, g.prompt_tokens));
   if (g.reason == StopReason::context_full)
     note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
   if (g.reason == StopReason::interrupted) note("stopped by Ctrl-C");
@@ -110,8 +115,12 @@ Result<void> run(RunFlags& flags) {
   if (flags.system) RIDGE_TRY(require_utf8(*flags.system, "--system"));
   for (const std::string& stop : flags.stops) RIDGE_TRY(require_utf8(stop, "--stop"));
   options.text_bytes = text.size();
+  options.states = flags.save_state || flags.load_state;
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
+  if (flags.save_state)
+    RIDGE_TRY(refuse_overwriting(*flags.save_state, engine->model().file().files(), "--save-state"));
+  if (flags.load_state) RIDGE_TRY(engine->load_state(*flags.load_state));
   if (flags.explain) note_block(explanation(*engine));
   Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
   if (flags.system && !prompt.is_chat()) {
@@ -172,6 +181,10 @@ void add_run(CLI::App& app) {
   command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: no limit)")
       ->type_name("N");
   command->add_option("--system", flags->system, "system message of the conversation")->type_name("TEXT");
+  command->add_option("--save-state", flags->save_state, "keep what was read of the prompt (a chat: of all) here")
+      ->type_name("FILE");
+  command->add_option("--load-state", flags->load_state, "read only what this state does not begin with")
+      ->type_name("FILE");
   command->add_option("--stop", flags->stops, "end before this text, may be repeated")
       ->type_name("TEXT")
       ->expected(1)

@@ -102,6 +102,12 @@ Result<void> Engine::check_options() const {
     return usage_error(
         fmt::format("a context of {} is no usable number: give 1 to {}", options_.context, kMostContext));
   }
+  if (options_.numerics == Numerics::exact && options_.kv_type.value_or(KvType::f32) != KvType::f32) {
+    return usage_error(
+        fmt::format("--kv-type {} contradicts --numerics exact, which keeps keys and values as f32: "
+                    "leave one of the two out",
+                    name_of(*options_.kv_type)));
+  }
   RIDGE_CHECK(options_.logits_rows >= 1, "evaluate_all() needs room for a row");
   return {};
 }
@@ -138,7 +144,8 @@ Result<void> Engine::prepare() {
     detail("the machine's profile was measured while others used it: " + profile.value().contention);
   Program whole = model_->program({}, {});
   if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
-  float_cache_ = options_.numerics == Numerics::exact || all_f32(whole);
+  bool floats = options_.numerics == Numerics::exact || all_f32(whole);
+  kv_type_ = options_.kv_type.value_or(floats ? KvType::f32 : KvType::f16);
   trim_heap();
   process_ = process_memory();
   return {};
@@ -165,7 +172,7 @@ Result<void> Engine::choose_budget() {
 }
 
 KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
-  return {.context = context, .batch = batch, .type = float_cache_ ? KvType::f32 : KvType::f16};
+  return {.context = context, .batch = batch, .type = kv_type_};
 }
 
 namespace {
@@ -176,8 +183,8 @@ struct WorkspaceLayout {
   uint64_t total = 0;
 };
 
-WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint32_t logits_rows,
-                                 int threads, bool exact) {
+WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint64_t context,
+                                 uint32_t logits_rows, int threads, bool exact) {
   constexpr uint64_t kPage = 4096;
   WorkspaceLayout w;
   uint64_t workers = static_cast<uint64_t>(threads);
@@ -188,7 +195,7 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, uin
   uint64_t latent = std::max(model.latent_floats(prompt, exact), model.latent_floats(generated, exact));
   w.panels = round_up(floats * sizeof(float), kPage);
   w.attention = w.panels + workers * panel_scratch_bytes(program);
-  w.latent = w.attention + workers * round_up(attention_floats(model) * sizeof(float), kPage);
+  w.latent = w.attention + round_up(attention_floats(model, context, threads) * sizeof(float), kPage);
   w.logits = w.latent + workers * round_up(latent * sizeof(float), kPage);
   w.total = w.logits + round_up(uint64_t{outputs} * model.config().vocabulary * sizeof(float), kPage);
   return w;
@@ -205,11 +212,12 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
   a.add("tokenizer, metadata and heap", process_.anonymous);
   a.add(fmt::format("KV cache, {} positions", context),
         KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
-  WorkspaceLayout w = workspace_layout(*model_, program, batch, options_.logits_rows, pool_->size(),
+  WorkspaceLayout w = workspace_layout(*model_, program, batch, context, options_.logits_rows, pool_->size(),
                                        options_.numerics == Numerics::exact);
   a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
   // One copy is in the plan; what planning freed of others may stay with the heap.
   a.add("parts of the model", 2 * program.heap_bytes());
+  if (options_.states) a.add("saving and loading states", state_bytes(context));
   a.add("norms and biases", 2 * model_->vector_bytes());
   a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
                                 options_.text_bytes * kCopiesOfText);
@@ -225,7 +233,7 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
     return model_->program({.tokens = 1, .role = TokenRole::generated},
-                           {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact});
+                           {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});
   };
   input.fixed = [this, context](const Program& program, uint32_t batch) {
     return fixed_account(program, batch, context);
@@ -276,7 +284,8 @@ Result<void> Engine::allocate() {
   bool exact = options_.numerics == Numerics::exact;
   history_.reserve(context_);
   cache_ = RIDGE_TRY(KvCache::create(model_->kv_layers(), kv_options(context_, plan_.batch)));
-  WorkspaceLayout w = workspace_layout(*model_, plan_.program, plan_.batch, options_.logits_rows, pool_->size(), exact);
+  WorkspaceLayout w =
+      workspace_layout(*model_, plan_.program, plan_.batch, context_, options_.logits_rows, pool_->size(), exact);
   workspace_ = RIDGE_TRY(Slab::allocate(w.total, {.what = "the activations"}));
   uint8_t* base = workspace_.data();
   auto floats = [&](uint64_t begin, uint64_t end) {
@@ -379,22 +388,52 @@ bool Engine::rewind(uint64_t to) {
     uint64_t window = model_->kv_layers()[il].window;
     if (window == 0) continue;
     uint64_t first_needed = to > window ? to - window : 0;
-    if (written_ > first_needed + cache_.capacity(il)) kept = false;
+    if (written_ > first_needed + cache_.capacity(il) || first_needed < oldest_) kept = false;
   }
   history_.resize(kept ? to : 0);
-  if (history_.empty()) written_ = 0;
+  if (history_.empty()) written_ = oldest_ = 0;
   return kept;
 }
 
-Result<std::vector<Engine::Needs>> Engine::needs(const std::string& path, std::span<const uint64_t> contexts) {
+Result<StateIdentity> Engine::state_identity() {
+  if (!fingerprint_) fingerprint_ = RIDGE_TRY(model_fingerprint(*model_));
+  return StateIdentity{.model = *fingerprint_, .kv_type = kv_type_, .exact = options_.numerics == Numerics::exact};
+}
+
+CacheView Engine::cache_view() {
+  return {.cache = cache_,
+          .layers = model_->kv_layers(),
+          .written = written_,
+          .oldest = oldest_,
+          .vocabulary = model_->config().vocabulary};
+}
+
+Result<void> Engine::save_state(const std::string& path) {
+  if (history_.empty()) return bad_input(fmt::format("{}: there is nothing to save: no token was evaluated", path));
+  return write_state(path, RIDGE_TRY(state_identity()), cache_view(), history_);
+}
+
+Result<void> Engine::load_state(const std::string& path) {
+  rewind(0);
+  StateIdentity identity = RIDGE_TRY(state_identity());
+  FileStream in = RIDGE_TRY(FileStream::open(path));
+  LoadedState state = RIDGE_TRY(read_state(in, identity, cache_view()));
+  history_.assign(state.ids.begin(), state.ids.end());
+  written_ = history_.size();
+  oldest_ = state.oldest;
+  return {};
+}
+
+Result<std::vector<Engine::Needs>> Engine::needs(const std::string& path, std::span<const uint64_t> contexts,
+                                                 std::optional<KvType> kv_type) {
   Engine engine;
-  engine.options_ = {.path = path, .need_tokenizer = false};
+  engine.options_ = {.path = path, .kv_type = kv_type, .need_tokenizer = false};
   RIDGE_TRY(engine.prepare());
   std::vector<Needs> out;
   for (uint64_t context : contexts) {
     PlanInput input = engine.plan_input(context);
     input.budget = std::nullopt;
-    Needs needs{.context = context};
+    Needs needs{.context = context, .kv_type = engine.kv_type_};
     needs.smallest = smallest_account(input).total();
     needs.kv = KvCache::bytes(engine.model_->kv_layers(), engine.kv_options(context, 1));
     needs.resident = RIDGE_TRY(make_plan(input)).account.total();

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/state_file.h"
 #include "kernels/choose.h"
 #include "machine/memory_limits.h"
 #include "machine/profile.h"
@@ -44,10 +45,12 @@ struct EngineOptions {
   std::vector<int> cpus = {};      // bind worker i to cpus[i]
   std::optional<Isa> isa;
   Numerics numerics = Numerics::standard;
+  std::optional<KvType> kv_type;  // none: f16; f32 with exact numerics and for models whose weights are all F32
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
   bool need_tokenizer = true;
+  bool states = false;      // save_state() or load_state() will be called: their buffers are in the account
   uint64_t text_bytes = 0;  // of text that will be tokenised at once, for the account
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;  // told where the time goes while it listens
@@ -76,6 +79,7 @@ class Engine {
   const std::string& budget_reason() const { return budget_reason_; }
   bool budget_is_promise() const { return options_.memory.has_value(); }
   uint64_t context() const { return context_; }
+  KvType kv_type() const { return kv_type_; }
   int threads() const { return pool_->size(); }
   const EngineTimes& times() const { return times_; }
   // What the passes run on, for those who measure it.
@@ -98,11 +102,18 @@ class Engine {
   // Makes the timeline a prefix of itself: true if the cache still holds what that needs; otherwise it is emptied.
   bool rewind(uint64_t position);
 
+  // The timeline with its keys and values to a file, and back (state_file.h). Loading replaces the timeline; generate()
+  // then evaluates only what the loaded one does not begin with. After an error the timeline is empty.
+  Result<void> save_state(const std::string& path);
+  Result<void> load_state(const std::string& path);
+
   // For `ridge info`: what runs at these contexts would need, without loading weights.
   struct Needs {
     uint64_t context = 0, smallest = 0, resident = 0, kv = 0;
+    KvType kv_type = KvType::f16;
   };
-  static Result<std::vector<Needs>> needs(const std::string& path, std::span<const uint64_t> contexts);
+  static Result<std::vector<Needs>> needs(const std::string& path, std::span<const uint64_t> contexts,
+                                          std::optional<KvType> kv_type = {});
 
  private:
   Engine() = default;
@@ -118,6 +129,8 @@ class Engine {
   Result<void> pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role);
   Result<void> check_ids(std::span<const TokenId> ids) const;
   KvOptions kv_options(uint64_t context, uint32_t batch) const;
+  Result<StateIdentity> state_identity();
+  CacheView cache_view();
 
   EngineOptions options_;
   std::unique_ptr<Model> model_;
@@ -125,7 +138,7 @@ class Engine {
   KernelChoice kernels_;
   std::unique_ptr<ThreadPool> pool_;
   Rates rates_;
-  bool float_cache_ = false;  // F32 keys and values
+  KvType kv_type_ = KvType::f16;
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;
   Plan plan_;
@@ -135,7 +148,9 @@ class Engine {
   Machinery machinery_;
   Matrix<float> logits_;
   std::vector<TokenId> history_;
-  uint64_t written_ = 0;   // positions the cache was ever written to since it was empty
+  uint64_t written_ = 0;  // positions the cache was ever written to since it was empty
+  uint64_t oldest_ = 0;   // sliding layers hold nothing below it, since a state was loaded
+  std::optional<uint64_t> fingerprint_;
   ProcessMemory process_;  // measured once, before anything large
   EngineTimes times_;
 };

@@ -82,6 +82,7 @@ Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, 
     g.reason = StopReason::interrupted;
     return g;
   }
+  if (options.on_prompt) RIDGE_TRY(options.on_prompt());
   for (TokenId id : prompt) sampler.accept(id);
 
   DetokenizeStream stream(*engine.tokenizer(), {.show_special = options.show_special, .keep_leading_space = true});

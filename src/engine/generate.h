@@ -27,6 +27,7 @@ struct GenerateOptions {
   bool ignore_end = false;         // go on past end-of-generation tokens
   bool show_special = false;
   const std::atomic<bool>* interrupted = nullptr;
+  std::function<Result<void>()> on_prompt = {};  // called once, when the prompt has been evaluated; its error ends all
 };
 
 struct Generation {

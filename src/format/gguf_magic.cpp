@@ -35,6 +35,7 @@ constexpr Signature kSignatures[] = {
      "\xfd"
      "7zXZ"sv,
      "it is compressed with xz; decompress it first"},
+    {0, "RIDGESTA"sv, "it is a saved state; name its model, and load it with `ridge run MODEL --load-state`"},
     {0, "\x93NUMPY"sv, "it is a NumPy array; give a model"},
     {0, "\x89PNG"sv, "it is a PNG image; give a model"},
     {0,

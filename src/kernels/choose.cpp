@@ -11,12 +11,34 @@
 namespace ridge {
 namespace {
 
-constexpr std::array<const char*, 21> kOpNames = {
-    "matmul_q8", "matmul_float",  "pack",          "quantize",        "rms_norm",        "add",
-    "scale",     "swiglu",        "geglu",         "softcap",         "rope_norm",       "rope_neox",
-    "attention", "store_key_f16", "store_key_f32", "store_value_f16", "store_value_f32", "exp_sum",
-    "transpose", "soften",        "merge_chunk",
-};
+constexpr auto kOpNames = std::to_array<const char*>({
+    "matmul_q8",
+    "matmul_float",
+    "pack",
+    "quantize",
+    "rms_norm",
+    "add",
+    "scale",
+    "swiglu",
+    "geglu",
+    "softcap",
+    "rope_norm",
+    "rope_neox",
+    "attention",
+    "attention_merge",
+    "store_key_f16",
+    "store_key_f32",
+    "store_key_bf16",
+    "store_key_q8_0",
+    "store_value_f16",
+    "store_value_f32",
+    "store_value_bf16",
+    "store_value_q8_0",
+    "exp_sum",
+    "transpose",
+    "soften",
+    "merge_chunk",
+});
 static_assert(kOpNames.size() == static_cast<size_t>(Op::merge_chunk) + 1, "one name per operation");
 
 struct IsaRow {
@@ -123,10 +145,16 @@ class TableBuilder {
     set(Op::rope_norm, k.rope_norm);
     set(Op::rope_neox, k.rope_neox);
     set(Op::attention, k.attention);
-    set(Op::store_key_f16, k.store_key[static_cast<size_t>(KvType::f16)]);
-    set(Op::store_key_f32, k.store_key[static_cast<size_t>(KvType::f32)]);
-    set(Op::store_value_f16, k.store_value[static_cast<size_t>(KvType::f16)]);
-    set(Op::store_value_f32, k.store_value[static_cast<size_t>(KvType::f32)]);
+    set(Op::attention_merge, k.attention_merge);
+    const auto by_type = [](auto& table, KvType type) -> auto& { return table[static_cast<size_t>(type)]; };
+    set(Op::store_key_f16, by_type(k.store_key, KvType::f16));
+    set(Op::store_value_f16, by_type(k.store_value, KvType::f16));
+    set(Op::store_key_f32, by_type(k.store_key, KvType::f32));
+    set(Op::store_value_f32, by_type(k.store_value, KvType::f32));
+    set(Op::store_key_bf16, by_type(k.store_key, KvType::bf16));
+    set(Op::store_value_bf16, by_type(k.store_value, KvType::bf16));
+    set(Op::store_key_q8_0, by_type(k.store_key, KvType::q8_0));
+    set(Op::store_value_q8_0, by_type(k.store_value, KvType::q8_0));
     set(Op::exp_sum, k.exp_sum);
     set(Op::transpose, k.transpose);
     set(Op::soften, k.soften);

@@ -32,6 +32,9 @@
 
 namespace ridge {
 
+// Of the contract above: another number where any byte of a forward pass may differ (saved states carry it).
+inline constexpr uint32_t kArithmeticVersion = 1;
+
 enum class Isa : uint8_t { scalar, avx2, avx512, neon };
 
 // Activations as int8, per 32 columns. `sums` are of 16 columns each (two per block), so that types with groups of 16
@@ -56,30 +59,56 @@ struct MatmulArgs {
   size_t out_stride;
 };
 
-enum class KvType : uint8_t { f16, f32 };
+// How keys and values are kept. q8_0: blocks of 32 dimensions of one position, an f16 scale and 32 signed codes; the
+// last block of a head is padded with zeros. A number of any type enters as the float it stands for; code · scale is
+// exact.
+enum class KvType : uint8_t { f16, f32, bf16, q8_0 };
+inline constexpr size_t kKvTypes = 4;
 
-// Attention of the query heads of ONE token that share one key/value head, over positions [begin, end).
-// Positions are cut at absolute multiples of 256; inside a chunk: scores (one accumulator over head_dim, in order; then
-// × scale; then softcap · tanh(s / softcap)), their maximum m, p = exp(s − m), sum l of p by rule 4 (lane = position %
-// 16), o = sum of p · v (one accumulator, positions in order). Chunks are merged left to right:
+inline constexpr size_t kAttentionChunk = 256;  // positions, from absolute multiples of it
+
+// Attention of the query heads of consecutive tokens that share one key/value head. Token t of the call sees the
+// positions before end + t, with a window only the last `window` of them.
+// For each token and head: positions are cut at absolute multiples of 256; inside a chunk: scores (one accumulator over
+// head_dim, in order; then × scale; then softcap · tanh(s / softcap)), their maximum m, p = exp(s − m), sum l of p by
+// rule 4 (lane = position % 16), o = sum of p · v (one accumulator, positions in order). Chunks are merged left to
+// right:
 //   M' = max(M, m);  L = fma(L, exp(M − M'), l · exp(m − M'));  O likewise.  At the end out = O / L.
 // A sink adds exp(sink − M') to L at the end (M' including the sink).
 struct AttentionArgs {
-  const float* q;  // [group, q_stride]
-  size_t group, q_stride;
+  const float* q;  // [tokens][group, q_stride]
+  size_t tokens, group;
+  size_t q_stride, q_token_stride;
   size_t key_dim, value_dim;
   KvType kv_type;
-  const void* k;         // panels of 16 positions: [capacity / 16][key_dim][16]
-  const void* v;         // [capacity][value_dim]
+  const void* k;         // panels of 16 positions: [capacity / 16][kv_bytes(key_dim)][16], see kv_cache.h
+  const void* v;         // [capacity][kv_bytes(value_dim)]
   size_t capacity;       // position p lives at p % capacity; a multiple of 16
-  size_t begin, end;     // visible absolute positions; end − begin ≤ capacity
+  size_t end;            // ≥ 1; all positions below end + tokens − 1 that some token sees are stored
+  size_t window;         // 0: no window
   float scale, softcap;  // softcap 0: none
   const float* sinks;    // [group] or nullptr
-  float* out;            // [group, out_stride]
-  size_t out_stride;
-  float* scratch;  // attention_scratch_floats(group, value_dim)
+  float* out;            // [tokens][group, out_stride]
+  size_t out_stride, out_token_stride;
+  // Not nullptr: only chunk number `chunk`, unmerged, for attention_merge. One row of attention_partial_floats() floats
+  // for each head of each token: o, then m, then l; l = 0 and the rest anything if it sees nothing of the chunk.
+  float* partials;
+  size_t chunk;
+  float* scratch;  // attention_scratch_floats(tokens · group, key_dim)
 };
-size_t attention_scratch_floats(size_t group, size_t value_dim);
+size_t attention_scratch_floats(size_t rows, size_t key_dim);
+size_t attention_partial_floats(size_t value_dim);
+
+// One head of one token from its chunks' partials, in the order of the chunks.
+struct AttentionMergeArgs {
+  const float* partials;  // [chunks, stride]; the row of this head and token
+  size_t chunks, stride, value_dim;
+  const float* sink;  // or nullptr
+  float* out;         // [value_dim]
+};
+
+// Bytes that `dim` numbers of one position take.
+size_t kv_bytes(KvType type, size_t dim);
 
 // Every function here obeys the contract above. n is any length; pointers need no alignment unless said.
 using MatmulFn = void (*)(const MatmulArgs&);
@@ -95,6 +124,7 @@ using SoftcapFn = void (*)(float cap, size_t n, float* inout);                  
 using RopeFn = void (*)(float* head, size_t rot,
                         const float* cos_sin);  // one head, cos_sin[2i], [2i+1] for pair i < rot/2
 using AttentionFn = void (*)(const AttentionArgs&);
+using AttentionMergeFn = void (*)(const AttentionMergeArgs&);
 using StoreKeyFn = void (*)(const float* k, size_t key_dim, void* panels,
                             size_t slot);  // one position's key into the panels
 using StoreValueFn = void (*)(const float* v, size_t value_dim, void* rows, size_t slot);
@@ -132,8 +162,9 @@ struct Kernels {
   SoftcapFn softcap;
   RopeFn rope_norm, rope_neox;  // pairs (2i, 2i+1); (i, i + rot/2)
   AttentionFn attention;
-  StoreKeyFn store_key[2];  // by KvType
-  StoreValueFn store_value[2];
+  AttentionMergeFn attention_merge;
+  StoreKeyFn store_key[kKvTypes];
+  StoreValueFn store_value[kKvTypes];
   MaxExpSumFn exp_sum;
   TransposeFn transpose;
   SoftenFn soften;

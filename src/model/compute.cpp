@@ -46,15 +46,6 @@ uint64_t panel_scratch_bytes(const Program& program) {
   return widest == 0 ? 0 : round_up(std::max(widest, kRearrangedAtOnce), 4096);
 }
 
-size_t attention_floats(const Model& model) {
-  size_t most = 0;
-  for (const KvLayer& layer : model.kv_layers()) {
-    most =
-        std::max(most, attention_scratch_floats(model.config().heads / std::max(1u, layer.kv_heads), layer.value_dim));
-  }
-  return round_up(most, 1024);
-}
-
 Compute::Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io)
     : Ops(shape), model_(model), m_(machinery), io_(io) {
   auto begun = m_.source->begin_pass({.tokens = shape.tokens, .position = shape.position});
@@ -128,53 +119,6 @@ void Compute::rope(Rows x, const RopeCall& call) {
   const Rows& angles = rope_[call.table];
   each_token(x.rows, [&](size_t t) {
     for (size_t h = 0; h < call.heads; ++h) turn(x.row(t) + h * call.head_dim, angles.cols, angles.row(t));
-  });
-}
-
-void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) {
-  StageTimer timer(m_.profile, Stage::attention);
-  if (failed()) return;
-  KvCache& cache = *m_.cache;
-  uint64_t capacity = cache.capacity(call.layer);
-  size_t kind = static_cast<size_t>(cache.type());
-  each_token(k.rows, [&](size_t t) {
-    size_t slot = (shape().position + t) % capacity;
-    for (uint32_t h = 0; h < call.kv_heads; ++h) {
-      m_.kernels->store_key[kind](k.row(t) + h * call.key_dim, call.key_dim, cache.key(call.layer, h), slot);
-      m_.kernels->store_value[kind](v.row(t) + h * call.value_dim, call.value_dim, cache.value(call.layer, h), slot);
-    }
-  });
-  size_t group = call.heads / call.kv_heads;
-  size_t scratch = m_.attention.size() / static_cast<size_t>(m_.pool->size());
-  // One unit is a token and a key/value head; a later token sees more, so neighbours go to different workers.
-  size_t units = tokens() * call.kv_heads, workers = static_cast<size_t>(m_.pool->size());
-  auto attend = [&](size_t unit, size_t worker) {
-    size_t t = unit / call.kv_heads, h = unit % call.kv_heads;
-    uint64_t end = shape().position + t + 1;
-    AttentionArgs a{};
-    a.q = q.row(t) + h * group * call.key_dim;
-    a.group = group;
-    a.q_stride = call.key_dim;
-    a.key_dim = call.key_dim;
-    a.value_dim = call.value_dim;
-    a.kv_type = cache.type();
-    a.k = cache.key(call.layer, static_cast<uint32_t>(h));
-    a.v = cache.value(call.layer, static_cast<uint32_t>(h));
-    a.capacity = capacity;
-    a.begin = call.window != 0 && end > call.window ? end - call.window : 0;
-    a.end = end;
-    a.scale = call.scale;
-    a.softcap = call.softcap;
-    if (call.sinks) a.sinks = model_.vector(call.sinks).data() + h * group;
-    a.out = out.row(t) + h * group * call.value_dim;
-    a.out_stride = call.value_dim;
-    a.scratch = m_.attention.data() + worker * scratch;
-    m_.kernels->attention(a);
-  };
-  if (units == 1) return attend(0, 0);
-  m_.pool->run([&](int worker) {
-    size_t w = static_cast<size_t>(worker);
-    for (size_t unit = w; unit < units; unit += workers) attend(unit, w);
   });
 }
 

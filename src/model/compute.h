@@ -30,7 +30,7 @@ struct Machinery {
   KvCache* cache = nullptr;
   std::span<float> workspace;  // ≥ Model::workspace_floats
   std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
-  std::span<float> attention;  // pool->size() × attention_floats(model)
+  std::span<float> attention;  // attention_floats(model, context, pool->size())
   std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
   Trace* trace = nullptr;
@@ -40,7 +40,8 @@ struct Machinery {
 // Scratch per thread: a few panels of the matrices that may stream in file layout, at least one of the widest; 0 if
 // all are stored as panels.
 uint64_t panel_scratch_bytes(const Program& program);
-size_t attention_floats(const Model& model);
+// Scratch of all workers for attention, and the partial results of a long context's chunks.
+uint64_t attention_floats(const Model& model, uint64_t context, int workers);
 
 struct PassIo {
   std::span<const int32_t> ids;  // [tokens]

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -21,6 +22,9 @@ struct KvOptions {
   uint32_t batch = 1;    // most tokens of one pass
   KvType type = KvType::f16;
 };
+
+Result<KvType> parse_kv_type(std::string_view name);  // "f16", "bf16", "q8_0", "f32"
+const char* name_of(KvType type);
 
 class KvCache {
  public:

@@ -135,6 +135,7 @@ void Worker::absorbed(uint32_t begin, uint32_t end, const LatentTemps& temps) {
   for (size_t t = 0; t < x_.q.rows; ++t) {
     AttentionArgs a{};
     a.q = temps.queries.row(t) + begin * key;
+    a.tokens = 1;
     a.group = end - begin;
     a.q_stride = key;
     a.key_dim = key;
@@ -143,7 +144,6 @@ void Worker::absorbed(uint32_t begin, uint32_t end, const LatentTemps& temps) {
     a.k = x_.cache.key(c_.layer, 0);
     a.v = x_.cache.value(c_.layer, 0);
     a.capacity = x_.cache.capacity(c_.layer);
-    a.begin = 0;
     a.end = x_.shape.position + t + 1;
     a.scale = c_.scale;
     a.out = temps.mixed.row(t) + size_t{begin} * c_.latent;

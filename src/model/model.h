@@ -50,6 +50,7 @@ struct ProgramOptions {
   uint64_t slot_bytes = 0;  // no block is larger; 0: parts are never cut
   bool exact = false;       // count float operations instead of int8 ones
   bool record = true;       // false: only the workspace is of interest, the program stays empty
+  KvType kv_type = KvType::f16;
 };
 
 // Options of the user that change what the forward pass is.

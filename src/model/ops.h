@@ -76,9 +76,6 @@ struct AttentionCall {
   VectorRef sinks = {};  // [heads]: a score that takes part in the softmax and carries no value
 };
 
-// Positions that attention takes at once (the chunks of kernels.h, AttentionArgs).
-inline constexpr size_t kAttentionChunk = 256;
-
 // Attention over latents (latent_attention.h has the formulas). Either one matrix kv_b, rows head by head: `nope` rows
 // of K, then `value` rows of V, each of `latent` columns; or k_b (per head `latent` rows of `nope` columns) and v_b
 // (per head `value` rows of `latent` columns). nope, value and latent are multiples of 16.

@@ -208,15 +208,14 @@ void Outline::rope(Rows x, const RopeCall& call) {
 }
 
 void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out) {
-  constexpr uint64_t kHalf = 2;
-  uint64_t element = options_.exact ? sizeof(float) : kHalf;
   uint64_t seen = 0;  // positions seen, summed over tokens
   for (uint64_t t = 0; t < shape().tokens; ++t) {
     uint64_t positions = shape().position + t + 1;
     seen += call.window ? std::min<uint64_t>(positions, call.window) : positions;
   }
-  uint64_t per_position = uint64_t{call.kv_heads} * (call.key_dim + call.value_dim);
-  program_.other.kv_bytes += (seen + shape().tokens) * per_position * element;
+  uint64_t per_position =
+      call.kv_heads * (kv_bytes(options_.kv_type, call.key_dim) + kv_bytes(options_.kv_type, call.value_dim));
+  program_.other.kv_bytes += (seen + shape().tokens) * per_position;
   program_.other.flops += seen * call.heads * (2 * uint64_t{call.key_dim} + 2 * uint64_t{call.value_dim} + kExpFlops);
   elementwise(q.rows * q.cols + out.rows * out.cols, 0);
 }
@@ -235,10 +234,11 @@ void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
   }
   if (options_.record) part_steps_.push_back(std::move(step));
 
-  uint64_t element = options_.exact ? sizeof(float) : sizeof(uint16_t);
-  uint64_t stored = 2 * uint64_t{call.latent} + call.rope, expanded = uint64_t{call.latent} + call.rope;
-  program_.other.kv_bytes += (generated ? seen * stored : end * expanded) * element + tokens * stored * element;
-  uint64_t width = generated ? stored : uint64_t{call.nope} + call.rope + call.value;
+  uint64_t key = kv_bytes(options_.kv_type, call.latent + call.rope), value = kv_bytes(options_.kv_type, call.latent);
+  // The expanded form reads the latents, as values, and the rotated part of the keys.
+  uint64_t rotated = kv_bytes(options_.kv_type, call.rope);
+  program_.other.kv_bytes += (generated ? seen * (key + value) : end * (value + rotated)) + tokens * (key + value);
+  uint64_t width = generated ? 2 * uint64_t{call.latent} + call.rope : uint64_t{call.nope} + call.rope + call.value;
   program_.other.flops += seen * call.heads * (2 * width + kExpFlops);
   elementwise(q.rows * q.cols + out.rows * out.cols, 0);
 }

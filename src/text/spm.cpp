@@ -10,7 +10,7 @@
 namespace ridge {
 namespace {
 
-constexpr std::string_view kMark = "▁";  // U+2581, three bytes
+constexpr std::string_view kSpaceMark = "▁";  // U+2581, three bytes
 
 // Maps floats to integers such that a higher score has a lower number: the bits of a positive float are ordered as it
 // is, those of a negative one backwards. −0 counts as 0, as in a comparison; a NaN lies beyond an infinity, so that a
@@ -52,11 +52,11 @@ SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokenOptions special, c
 
 std::string SpmTokenizer::escape(std::string_view text) const {
   std::string escaped;
-  escaped.reserve(text.size() + text.size() / 4 + kMark.size());
-  if (adds_space_prefix_) escaped += kMark;
+  escaped.reserve(text.size() + text.size() / 4 + kSpaceMark.size());
+  if (adds_space_prefix_) escaped += kSpaceMark;
   for (char c : text) {
     if (c == ' ') {
-      escaped += kMark;
+      escaped += kSpaceMark;
     } else {
       escaped += c;
     }
@@ -99,11 +99,11 @@ void SpmTokenizer::encode_text(std::string_view raw, std::vector<TokenId>& out) 
 
 void SpmTokenizer::append_normal(std::string_view stored, std::string& out) const {
   while (!stored.empty()) {
-    const size_t mark = stored.find(kMark);
+    const size_t mark = stored.find(kSpaceMark);
     out.append(stored.substr(0, mark));
     if (mark == stored.npos) return;
     out.push_back(' ');
-    stored.remove_prefix(mark + kMark.size());
+    stored.remove_prefix(mark + kSpaceMark.size());
   }
 }
 

@@ -71,6 +71,34 @@ TEST_P(Equivalence, ExactNumericsToo) {
   }
 }
 
+TEST_P(Equivalence, EveryCacheType) {
+  Logits f16 = run({.threads = 1, .isa = Isa::scalar, .kv_type = KvType::f16});
+  for (KvType type : {KvType::f16, KvType::bf16, KvType::q8_0, KvType::f32}) {
+    Logits reference = run({.threads = 1, .isa = Isa::scalar, .kv_type = type});
+    EXPECT_EQ(same_bytes(reference, f16), type == KvType::f16) << name_of(type);
+    for (Isa isa : isas()) {
+      for (int threads : {1, 3}) {
+        for (uint32_t rows : {1u, 7u, 16u}) {
+          EXPECT_TRUE(same_bytes(reference, run({.threads = threads, .isa = isa, .kv_type = type}, rows)))
+              << name_of(type) << ", " << name_of(isa) << ", " << threads << " threads, " << rows << " tokens per pass";
+        }
+      }
+    }
+  }
+}
+
+// Long enough that a token's chunks are shared out among the workers.
+TEST_P(Equivalence, ManyChunks) {
+  ids_.clear();
+  for (int i = 0; i < 600; ++i) ids_.push_back((i * 37 + 11) % 300);
+  Logits reference = run({.threads = 1}, 16);
+  for (int threads : {2, 3}) {
+    for (uint32_t rows : {1u, 3u, 16u}) {
+      EXPECT_TRUE(same_bytes(reference, run({.threads = threads}, rows))) << threads << " threads, " << rows;
+    }
+  }
+}
+
 TEST_P(Equivalence, PinsAndIoEngines) {
   Logits reference = run({.threads = 2});
   EXPECT_FALSE(streamed_);

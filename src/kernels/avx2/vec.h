@@ -16,8 +16,7 @@ struct Vec {
   struct I {
     __m256i low, high;
   };
-  static constexpr size_t kAccumulators = 4;       // of F: eight registers, two FMA ports, latency 4
-  static constexpr size_t kValueAccumulators = 4;  // out of 16 registers
+  static constexpr size_t kRegisters = 8;  // of F: 16, two each
 
   // All ones in the first n of 8 lanes; n ≤ 8.
   static __m256i mask8(size_t n) {
@@ -61,6 +60,28 @@ struct Vec {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(whole), _mm256_cvtps_ph(x.low, _MM_FROUND_TO_NEAREST_INT));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(whole + 8), _mm256_cvtps_ph(x.high, _MM_FROUND_TO_NEAREST_INT));
     memcpy(p, whole, n * sizeof(uint16_t));
+  }
+
+  static F set_half(const void* p) {  // one number, to every lane
+    short half;
+    memcpy(&half, p, sizeof half);
+    const __m256 all = _mm256_cvtph_ps(_mm_set1_epi16(half));
+    return {all, all};
+  }
+  static __m256 widen_bf16(__m128i x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
+  static F load_bf16(const uint16_t* p) {
+    return {widen_bf16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+            widen_bf16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+  }
+  static F load_bf16(const uint16_t* p, size_t n) {
+    uint16_t whole[16] = {};
+    memcpy(whole, p, n * sizeof(uint16_t));
+    return load_bf16(whole);
+  }
+  static F load_int8(const int8_t* p) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(codes, codes)))};
   }
 
   static F add(F a, F b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }

@@ -11,8 +11,7 @@ namespace {
 struct Vec {
   using F = __m512;
   using I = __m512i;
-  static constexpr size_t kAccumulators = 8;        // of F: two FMA ports, latency 4
-  static constexpr size_t kValueAccumulators = 16;  // out of 32 registers
+  static constexpr size_t kRegisters = 32;  // of F
 
   static __mmask16 mask(size_t n) { return static_cast<__mmask16>((1u << n) - 1); }  // n ≤ 16
 
@@ -30,6 +29,18 @@ struct Vec {
   static F load_half(const uint16_t* p, size_t n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask(n), p)); }
   static void store_half(uint16_t* p, F x, size_t n) {
     _mm256_mask_storeu_epi16(p, mask(n), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+
+  static F set_half(const void* p) {  // one number, to every lane
+    short half;
+    __builtin_memcpy(&half, p, sizeof half);
+    return _mm512_cvtph_ps(_mm256_set1_epi16(half));
+  }
+  static F widen_bf16(__m256i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
+  static F load_bf16(const uint16_t* p) { return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  static F load_bf16(const uint16_t* p, size_t n) { return widen_bf16(_mm256_maskz_loadu_epi16(mask(n), p)); }
+  static F load_int8(const int8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }
 
   static F add(F a, F b) { return _mm512_add_ps(a, b); }

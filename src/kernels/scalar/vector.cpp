@@ -7,7 +7,6 @@
 
 #include "kernels/entries.h"
 #include "kernels/math.h"
-#include "tensor/half.h"
 
 namespace ridge::scalar {
 namespace {
@@ -107,29 +106,6 @@ float exp_sum(const float* x, size_t n, float max) {
   return sums.sum();
 }
 
-// [capacity / 16][key_dim][16]: where dimension 0 of a slot's key lies; the next one is 16 further.
-size_t key_offset(size_t key_dim, size_t slot) { return slot / 16 * 16 * key_dim + slot % 16; }
-
-void store_key_f16(const float* k, size_t key_dim, void* panels, size_t slot) {
-  uint16_t* out = static_cast<uint16_t*>(panels) + key_offset(key_dim, slot);
-  for (size_t i = 0; i < key_dim; ++i) out[16 * i] = f32_to_f16(k[i]);
-}
-
-void store_key_f32(const float* k, size_t key_dim, void* panels, size_t slot) {
-  float* out = static_cast<float*>(panels) + key_offset(key_dim, slot);
-  for (size_t i = 0; i < key_dim; ++i) out[16 * i] = k[i];
-}
-
-void store_value_f16(const float* v, size_t value_dim, void* rows, size_t slot) {
-  uint16_t* out = static_cast<uint16_t*>(rows) + slot * value_dim;
-  for (size_t i = 0; i < value_dim; ++i) out[i] = f32_to_f16(v[i]);
-}
-
-void store_value_f32(const float* v, size_t value_dim, void* rows, size_t slot) {
-  float* out = static_cast<float*>(rows) + slot * value_dim;
-  for (size_t i = 0; i < value_dim; ++i) out[i] = v[i];
-}
-
 }  // namespace
 
 const KernelEntry kVectorEntries[] = {
@@ -143,10 +119,6 @@ const KernelEntry kVectorEntries[] = {
     {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "scalar"},
     {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "scalar"},
     {Op::exp_sum, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(exp_sum), "scalar"},
-    {Op::store_key_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f16), "scalar"},
-    {Op::store_key_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_key_f32), "scalar"},
-    {Op::store_value_f16, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f16), "scalar"},
-    {Op::store_value_f32, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(store_value_f32), "scalar"},
 };
 const size_t kVectorCount = sizeof(kVectorEntries) / sizeof(kVectorEntries[0]);
 

@@ -1,11 +1,15 @@
 // Attention for vectors of 16 floats: 16 positions per vector for the scores (the key panels), 16 value dimensions per
-// vector for the outputs. See AttentionArgs in kernels.h for what is computed, and simd/math.h for V and why only
-// templates may stand here.
+// vector for the outputs. See AttentionArgs in kernels.h for what is computed, kv_types.h for how keys and values are
+// read, and simd/math.h for V and why only templates may stand here.
 //
-// Up to four query heads of the group go together, so that keys and values are converted to float once for all of them,
-// and several panels or value vectors at once, so that enough independent accumulators hide the latency of the FMA.
-// None of it changes the order within an accumulator. A chunk of 256 positions is finished for all heads before the
-// next one begins: its keys and values come from memory once and then from the L2 cache.
+// A row is one head of one token. Blocks of up to twelve rows go together over one chunk of 256 positions: keys and
+// values are converted to float once for all of them, and rows × panels (or rows × value vectors) accumulators stay in
+// registers. None of it changes the order within an accumulator. A chunk is finished for all rows before the next one
+// begins: its keys and values come from memory once and then from the L2 cache. While a group of panels is scored, the
+// next group and a share of the chunk's values are fetched.
+//
+// Rows of different tokens see different positions. Positions that all rows of a block see are the inner loop; the few
+// at its edges are added row by row, because a number that a row does not see may be NaN and must not meet it.
 //
 //   {Op::attention, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(simd::Attention<Vec>::attention), "…"}
 #pragma once
@@ -14,129 +18,267 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "kernels/simd/kv_types.h"
 #include "kernels/simd/math.h"
 
 namespace ridge::simd {
 
 template <class V>
-struct HalfCache {
-  using Element = uint16_t;
-  static inline typename V::F load(const uint16_t* p) { return V::load_half(p); }
-  static inline typename V::F load(const uint16_t* p, size_t n) { return V::load_half(p, n); }
-};
-
-template <class V>
-struct FloatCache {
-  using Element = float;
-  static inline typename V::F load(const float* p) { return V::load(p); }
-  static inline typename V::F load(const float* p, size_t n) { return V::load(p, n); }
-};
-
-template <class V>
 struct Attention {
   using F = typename V::F;
   using M = Math<V>;
-  static constexpr size_t kChunk = 256, kMaxHeads = 4;
+  static constexpr size_t kChunk = kAttentionChunk;
+  static constexpr size_t kMostRows = V::kRegisters >= 32 ? 12 : 6;
   static constexpr float kMinusInfinity = -__builtin_inff();
 
-  // Positions [begin, end) of one chunk, for a block of heads.
-  struct Chunk {
-    size_t begin, end;
-    bool first;     // nothing has been merged yet
-    float* scores;  // [kMaxHeads, kChunk], by position % kChunk; become p = exp(s − m)
-    float old_factor[kMaxHeads], new_factor[kMaxHeads];
+  // What is constant in a call, and the scratch cut into its parts.
+  struct Call {
+    const AttentionArgs& args;
+    size_t rows, key_row, value_row;  // bytes of a position
+    float* queries;                   // per block of rows [key_dim][rows of the block], at row · key_dim
+    float* scores;                    // [kMostRows, kChunk], by position % kChunk; become p = exp(s − m)
+    float *maxima, *sums;             // [rows]
+  };
+
+  // One block of rows in one chunk.
+  struct Block {
+    size_t row;                               // the first
+    size_t begin[kMostRows], end[kMostRows];  // positions each row sees in this chunk
+    bool first[kMostRows];                    // nothing has been merged into the row yet
+    float* out[kMostRows];
+    float old_factor[kMostRows], new_factor[kMostRows];
+    size_t all_begin, all_end;    // what any of them sees
+    size_t core_begin, core_end;  // what all of them see; core_begin ≤ core_end
   };
 
   static void attention(const AttentionArgs& args) {
-    if (args.kv_type == KvType::f16) {
-      run<HalfCache<V>>(args);
-    } else {
-      run<FloatCache<V>>(args);
+    if (args.kv_type == KvType::f16) run<PlainCache<V, LoadHalf<V>>>(args);
+    if (args.kv_type == KvType::f32) run<PlainCache<V, LoadFloat<V>>>(args);
+    if (args.kv_type == KvType::bf16) run<PlainCache<V, LoadBf16<V>>>(args);
+    if (args.kv_type == KvType::q8_0) run<Q8Cache<V>>(args);
+  }
+
+  static void merge(const AttentionMergeArgs& args) {
+    const size_t n = args.value_dim;
+    float max = 0, sum = 0;
+    bool first = true;
+    for (size_t c = 0; c < args.chunks; ++c) {
+      const float* o = args.partials + c * args.stride;
+      const float m = o[n], l = o[n + 1];
+      if (l == 0) continue;
+      const float new_max = first || m > max ? m : max;
+      const float old_factor = first ? 0.0f : exp_one(max - new_max), new_factor = exp_one(m - new_max);
+      for (size_t i = 0; i < n; i += 16) {
+        const size_t count = n - i < 16 ? n - i : 16;
+        put(first, old_factor, new_factor, V::load(o + i, count), args.out + i, count);
+      }
+      sum = first ? l : __builtin_fmaf(sum, old_factor, l * new_factor);
+      max = new_max;
+      first = false;
     }
+    finish(args.out, n, args.sink, max, sum);
   }
 
  private:
+  // How many panels or value vectors go beside `rows` rows: as many as leave registers for accumulators and operands.
+  static constexpr size_t beside(size_t rows) {
+    if (rows == 1) return V::kRegisters >= 32 ? 8 : 4;
+    size_t n = 1;
+    while (2 * n * (rows + 1) < V::kRegisters && n < 8) n *= 2;
+    return n;
+  }
+
+  static inline size_t block_of(size_t remaining) {
+    constexpr size_t kBest[] = {0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 12, 8};
+    if (remaining >= 14) return kMostRows;
+    return kBest[remaining] <= kMostRows ? kBest[remaining] : kMostRows;
+  }
+
   template <class Cache>
   static void run(const AttentionArgs& args) {
-    float* maxima = args.scratch + kMaxHeads * kChunk;  // [group]
-    float* sums = maxima + args.group;                  // [group]
-    Chunk chunk;
-    chunk.scores = args.scratch;
-    chunk.first = true;
-    for (size_t base = args.begin / kChunk * kChunk; base < args.end; base += kChunk) {
-      chunk.begin = base > args.begin ? base : args.begin;
-      chunk.end = base + kChunk < args.end ? base + kChunk : args.end;
-      size_t head = 0;
-      while (head < args.group) {
-        const size_t heads = block_of(args.group - head);
-        if (heads == 1) attend<Cache, 1>(args, head, chunk, maxima, sums);
-        if (heads == 2) attend<Cache, 2>(args, head, chunk, maxima, sums);
-        if (heads == 3) attend<Cache, 3>(args, head, chunk, maxima, sums);
-        if (heads == 4) attend<Cache, 4>(args, head, chunk, maxima, sums);
-        head += heads;
-      }
-      chunk.first = false;
+    Call call{args,
+              args.tokens * args.group,
+              kv_bytes(args.kv_type, args.key_dim),
+              kv_bytes(args.kv_type, args.value_dim),
+              nullptr,
+              nullptr,
+              nullptr,
+              nullptr};
+    call.scores = args.scratch;
+    call.queries = call.scores + kMostRows * kChunk;
+    call.maxima = call.queries + call.rows * args.key_dim;
+    call.sums = call.maxima + call.rows;
+    transpose_queries(call);
+    if (args.partials != nullptr) return run_chunk<Cache>(call, args.chunk * kChunk);
+    const size_t end = args.end + args.tokens - 1;
+    for (size_t base = begin_of(args, 0) / kChunk * kChunk; base < end; base += kChunk) run_chunk<Cache>(call, base);
+    for (size_t r = 0; r < call.rows; ++r) {
+      const float* sink = args.sinks != nullptr ? args.sinks + r % args.group : nullptr;
+      finish(out_of(args, r), args.value_dim, sink, call.maxima[r], call.sums[r]);
     }
-    for (size_t head = 0; head < args.group; ++head) finish(args, head, maxima[head], sums[head]);
   }
 
-  // Blocks of four as long as no single head remains: 5 = 3 + 2, 9 = 4 + 3 + 2.
-  static inline size_t block_of(size_t remaining) {
-    if (remaining == 5) return 3;
-    return remaining < kMaxHeads ? remaining : kMaxHeads;
+  static inline size_t begin_of(const AttentionArgs& args, size_t token) {
+    const size_t end = args.end + token;
+    return args.window != 0 && end > args.window ? end - args.window : 0;
   }
 
-  template <class Cache, size_t Heads>
-  static void attend(const AttentionArgs& args, size_t head, Chunk& chunk, float* maxima, float* sums) {
-    score<Cache, Heads>(args, head, chunk);
-    for (size_t h = 0; h < Heads; ++h) soften(args, chunk, h, maxima + head + h, sums + head + h);
-    weigh_values<Cache, Heads>(args, head, chunk);
+  static inline float* out_of(const AttentionArgs& args, size_t row) {
+    if (args.partials != nullptr) return args.partials + row * attention_partial_floats(args.value_dim);
+    return args.out + row / args.group * args.out_token_stride + row % args.group * args.out_stride;
   }
 
-  // Scores of whole panels; what lies outside of [begin, end) is overwritten by soften().
-  template <class Cache, size_t Heads>
-  static void score(const AttentionArgs& args, size_t head, const Chunk& chunk) {
-    using Element = typename Cache::Element;
-    constexpr size_t kPanels = V::kAccumulators / Heads > 0 ? V::kAccumulators / Heads : 1;
-    const size_t last = (chunk.end - 1) / 16 * 16;
-    const float* q = args.q + head * args.q_stride;
+  static void transpose_queries(const Call& call) {
+    const AttentionArgs& args = call.args;
+    for (size_t row = 0; row < call.rows;) {
+      const size_t rows = block_of(call.rows - row);
+      float* to = call.queries + row * args.key_dim;
+      for (size_t r = 0; r < rows; ++r) {
+        const size_t token = (row + r) / args.group, head = (row + r) % args.group;
+        const float* q = args.q + token * args.q_token_stride + head * args.q_stride;
+        for (size_t i = 0; i < args.key_dim; ++i) to[i * rows + r] = q[i];
+      }
+      row += rows;
+    }
+  }
+
+  template <class Cache>
+  static void run_chunk(const Call& call, size_t base) {
+    for (size_t row = 0; row < call.rows;) {
+      const size_t rows = block_of(call.rows - row);
+      Block block = describe(call, base, row, rows);
+      if (block.all_begin < block.all_end) {
+        if (rows == 1) attend<Cache, 1>(call, block);
+        if (rows == 2) attend<Cache, 2>(call, block);
+        if (rows == 3) attend<Cache, 3>(call, block);
+        if (rows == 4) attend<Cache, 4>(call, block);
+        if (rows == 6) attend<Cache, 6>(call, block);
+        if constexpr (kMostRows >= 12) {
+          if (rows == 8) attend<Cache, 8>(call, block);
+          if (rows == 12) attend<Cache, 12>(call, block);
+        }
+      } else if (call.args.partials != nullptr) {
+        for (size_t r = 0; r < rows; ++r) block.out[r][call.args.value_dim + 1] = 0;
+      }
+      row += rows;
+    }
+  }
+
+  static Block describe(const Call& call, size_t base, size_t row, size_t rows) {
+    const AttentionArgs& args = call.args;
+    Block b;
+    b.row = row;
+    b.all_begin = b.core_begin = 0;
+    b.all_end = b.core_end = 0;
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t token = (row + r) / args.group, end = args.end + token, begin = begin_of(args, token);
+      b.first[r] = args.partials != nullptr || begin >= base;
+      b.begin[r] = begin < base ? base : begin < base + kChunk ? begin : base + kChunk;
+      b.end[r] = end < b.begin[r] ? b.begin[r] : end < base + kChunk ? end : base + kChunk;
+      b.out[r] = out_of(args, row + r);
+      // Later tokens begin and end later.
+      if (r == 0) b.all_begin = b.begin[r];
+      if (r == 0) b.core_end = b.end[r];
+      b.core_begin = b.begin[r];
+      b.all_end = b.end[r];
+    }
+    // Where no position is seen by all, everything is edge.
+    if (b.core_begin > b.core_end) b.core_begin = b.core_end = b.all_end;
+    return b;
+  }
+
+  template <class Cache, size_t Rows>
+  static void attend(const Call& call, Block& block) {
+    score<Cache, Rows>(call, block);
+    for (size_t r = 0; r < Rows; ++r) soften(call, block, r);
+    weigh_values<Cache, Rows>(call, block);
+  }
+
+  // Fetches memory line by line into the L2 cache, a few lines at a time.
+  struct Fetch {
+    const uint8_t *next, *end;
+    inline void lines(size_t n) {
+      for (size_t i = 0; i < n && next < end; ++i, next += 64) __builtin_prefetch(next, 0, 2);
+    }
+  };
+
+  // Scores of whole panels; what a row does not see is overwritten by soften().
+  template <class Cache, size_t Rows>
+  static void score(const Call& call, const Block& block) {
+    constexpr size_t kPanels = beside(Rows);
+    constexpr size_t kLines = (kPanels * Cache::kKeyBytes + 63) / 64;  // per dimension
+    const AttentionArgs& args = call.args;
+    const size_t last = (block.all_end - 1) / 16 * 16;
     const F scale = V::set(args.scale);
-    for (size_t position = chunk.begin / 16 * 16; position <= last; position += 16 * kPanels) {
-      const Element* panel[kPanels];  // past the end the last one again, computed and dropped
+    const auto* all_values = static_cast<const uint8_t*>(args.v);
+    const uint8_t* first_value = all_values + block.all_begin % args.capacity * call.value_row;
+    const uint8_t* values_end = all_values + args.capacity * call.value_row;
+    const uint8_t* keys_end = static_cast<const uint8_t*>(args.k) + args.capacity * call.key_row;
+    const size_t value_bytes = (block.all_end - block.all_begin) * call.value_row;
+    Fetch values{first_value, first_value + value_bytes < values_end ? first_value + value_bytes : values_end};
+    for (size_t position = block.all_begin / 16 * 16; position <= last; position += 16 * kPanels) {
+      const uint8_t* panel[kPanels];  // past the end the last one again, computed and dropped
       for (size_t j = 0; j < kPanels; ++j) {
         const size_t p = position + 16 * j < last ? position + 16 * j : last;
-        panel[j] = static_cast<const Element*>(args.k) + p % args.capacity * args.key_dim;
+        panel[j] = static_cast<const uint8_t*>(args.k) + p % args.capacity * call.key_row;
       }
-      F acc[Heads][kPanels];
-      for (size_t h = 0; h < Heads; ++h) {
-        for (size_t j = 0; j < kPanels; ++j) acc[h][j] = V::zero();
+      // The next group lies behind this one, unless the ring begins again.
+      const uint8_t* behind = panel[kPanels - 1] + 16 * call.key_row;
+      const size_t room = static_cast<size_t>(keys_end - behind), group = kPanels * 16 * call.key_row;
+      Fetch keys_ahead{behind, behind + (position + 16 * kPanels > last ? 0 : room < group ? room : group)};
+      F acc[Rows][kPanels];
+#pragma GCC unroll 12
+      for (size_t r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
+        for (size_t j = 0; j < kPanels; ++j) acc[r][j] = V::zero();
       }
-      for (size_t i = 0; i < args.key_dim; ++i) {
-        F key[kPanels];
-        for (size_t j = 0; j < kPanels; ++j) key[j] = Cache::load(panel[j] + 16 * i);
-        for (size_t h = 0; h < Heads; ++h) {
-          const F query = V::set(q[h * args.q_stride + i]);
-          for (size_t j = 0; j < kPanels; ++j) acc[h][j] = V::fma(query, key[j], acc[h][j]);
+      const float* q = call.queries + block.row * args.key_dim;
+      for (size_t from = 0; from < args.key_dim; from += Cache::kBlock) {
+        const size_t count = args.key_dim - from < Cache::kBlock ? args.key_dim - from : Cache::kBlock;
+        typename Cache::Keys keys[kPanels];
+        for (size_t j = 0; j < kPanels; ++j) keys[j] = Cache::keys(panel[j], from);
+        for (size_t i = 0; i < count; ++i, q += Rows) {
+          keys_ahead.lines(kLines);
+          values.lines(kLines);
+          F key[kPanels];
+#pragma GCC unroll 8
+          for (size_t j = 0; j < kPanels; ++j) key[j] = keys[j].at(i);
+#pragma GCC unroll 12
+          for (size_t r = 0; r < Rows; ++r) {
+            const F query = V::set(q[r]);
+#pragma GCC unroll 8
+            for (size_t j = 0; j < kPanels; ++j) acc[r][j] = V::fma(query, key[j], acc[r][j]);
+          }
         }
       }
-      for (size_t j = 0; j < kPanels && position + 16 * j <= last; ++j) {
-        for (size_t h = 0; h < Heads; ++h) {
-          V::store(chunk.scores + h * kChunk + (position + 16 * j) % kChunk, V::mul(acc[h][j], scale));
+#pragma GCC unroll 8
+      for (size_t j = 0; j < kPanels; ++j) {
+        if (position + 16 * j > last) break;
+#pragma GCC unroll 12
+        for (size_t r = 0; r < Rows; ++r) {
+          V::store(call.scores + r * kChunk + (position + 16 * j) % kChunk, V::mul(acc[r][j], scale));
         }
       }
     }
   }
 
-  // Scores of one head to p = exp(s − m); the chunk's maximum and sum are merged into the head's.
-  static void soften(const AttentionArgs& args, Chunk& chunk, size_t h, float* head_max, float* head_sum) {
-    float* s = chunk.scores + h * kChunk;
-    const size_t from = chunk.begin % kChunk / 16 * 16, to = from + (chunk.end - chunk.begin / 16 * 16 + 15) / 16 * 16;
+  // Scores of one row to p = exp(s − m); the chunk's maximum and sum are merged into the row's.
+  static void soften(const Call& call, Block& block, size_t r) {
+    const AttentionArgs& args = call.args;
+    const size_t begin = block.begin[r], end = block.end[r];
+    float* out_end = block.out[r] + args.value_dim;
+    if (begin == end) {
+      if (args.partials != nullptr) out_end[1] = 0;
+      return;
+    }
+    float* s = call.scores + r * kChunk;
+    const size_t from = begin % kChunk / 16 * 16, to = from + (end - begin / 16 * 16 + 15) / 16 * 16;
     if (args.softcap != 0) {
       const F cap = V::set(args.softcap);
       for (size_t i = from; i < to; i += 16) V::store(s + i, V::mul(cap, M::tanh(V::div(V::load(s + i), cap))));
     }
-    for (size_t i = from; i < chunk.begin % kChunk; ++i) s[i] = kMinusInfinity;
-    for (size_t i = (chunk.end - 1) % kChunk + 1; i < to; ++i) s[i] = kMinusInfinity;
+    for (size_t i = from; i < begin % kChunk; ++i) s[i] = kMinusInfinity;
+    for (size_t i = (end - 1) % kChunk + 1; i < to; ++i) s[i] = kMinusInfinity;
 
     F largest = V::set(kMinusInfinity);
     for (size_t i = from; i < to; i += 16) largest = V::max(V::load(s + i), largest);
@@ -149,12 +291,18 @@ struct Attention {
       V::store(s + i, p);
     }
     const float sum = V::reduce_add(lanes);
-
-    const float new_max = chunk.first || max > *head_max ? max : *head_max;
-    chunk.old_factor[h] = chunk.first ? 0.0f : exp_one(*head_max - new_max);
-    chunk.new_factor[h] = exp_one(max - new_max);
-    *head_sum = chunk.first ? sum : __builtin_fmaf(*head_sum, chunk.old_factor[h], sum * chunk.new_factor[h]);
-    *head_max = new_max;
+    if (args.partials != nullptr) {
+      out_end[0] = max;
+      out_end[1] = sum;
+      return;
+    }
+    float *row_max = call.maxima + block.row + r, *row_sum = call.sums + block.row + r;
+    const bool first = block.first[r];
+    const float new_max = first || max > *row_max ? max : *row_max;
+    block.old_factor[r] = first ? 0.0f : exp_one(*row_max - new_max);
+    block.new_factor[r] = exp_one(max - new_max);
+    *row_sum = first ? sum : __builtin_fmaf(*row_sum, block.old_factor[r], sum * block.new_factor[r]);
+    *row_max = new_max;
   }
 
   static inline float exp_one(float x) {
@@ -163,76 +311,88 @@ struct Attention {
     return lanes[0];
   }
 
-  template <class Cache, size_t Heads>
-  static void weigh_values(const AttentionArgs& args, size_t head, const Chunk& chunk) {
-    constexpr size_t kWide = V::kValueAccumulators / Heads;
+  template <class Cache, size_t Rows>
+  static void weigh_values(const Call& call, const Block& block) {
+    constexpr size_t kWide = beside(Rows);
+    const size_t dim = call.args.value_dim;
     size_t i = 0;
     if constexpr (kWide >= 8) {
-      for (; i + 128 <= args.value_dim; i += 128) weigh<Cache, Heads, 8>(args, head, chunk, i, 16);
+      for (; i + 128 <= dim; i += 128) weigh<Cache, Rows, 8>(call, block, i, 16);
     }
     if constexpr (kWide >= 4) {
-      for (; i + 64 <= args.value_dim; i += 64) weigh<Cache, Heads, 4>(args, head, chunk, i, 16);
+      for (; i + 64 <= dim; i += 64) weigh<Cache, Rows, 4>(call, block, i, 16);
     }
     if constexpr (kWide >= 2) {
-      for (; i + 32 <= args.value_dim; i += 32) weigh<Cache, Heads, 2>(args, head, chunk, i, 16);
+      for (; i + 32 <= dim; i += 32) weigh<Cache, Rows, 2>(call, block, i, 16);
     }
-    for (; i + 16 <= args.value_dim; i += 16) weigh<Cache, Heads, 1>(args, head, chunk, i, 16);
-    if (i < args.value_dim) weigh<Cache, Heads, 1>(args, head, chunk, i, args.value_dim - i);
+    for (; i + 16 <= dim; i += 16) weigh<Cache, Rows, 1>(call, block, i, 16);
+    if (i < dim) weigh<Cache, Rows, 1>(call, block, i, dim - i);
   }
 
   // Dimensions [column, column + 16 · (Vectors − 1) + last_count) of the outputs: the sum of p · v in the order of the
   // positions, merged into what is there.
-  template <class Cache, size_t Heads, size_t Vectors>
-  static void weigh(const AttentionArgs& args, size_t head, const Chunk& chunk, size_t column, size_t last_count) {
-    const auto* values = static_cast<const typename Cache::Element*>(args.v) + column;
-    F acc[Heads][Vectors];
-    for (size_t h = 0; h < Heads; ++h) {
-      for (size_t j = 0; j < Vectors; ++j) acc[h][j] = V::zero();
+  template <class Cache, size_t Rows, size_t Vectors>
+  static void weigh(const Call& call, const Block& block, size_t column, size_t last_count) {
+    const AttentionArgs& args = call.args;
+    F acc[Rows][Vectors];
+#pragma GCC unroll 12
+    for (size_t r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
+      for (size_t j = 0; j < Vectors; ++j) acc[r][j] = V::zero();
     }
-    const float* p = chunk.scores + chunk.begin % kChunk;
-    size_t slot = chunk.begin % args.capacity;
-    for (size_t t = chunk.begin; t < chunk.end; ++t, ++p) {
-      const auto* row = values + slot * args.value_dim;
+    size_t slot = block.all_begin % args.capacity;
+    const auto step = [&](size_t t, auto sees) __attribute__((always_inline)) {
+      const uint8_t* row = static_cast<const uint8_t*>(args.v) + slot * call.value_row;
+      if (++slot == args.capacity) slot = 0;
       F value[Vectors];
       if (Vectors == 1 && last_count < 16) {
-        value[0] = Cache::load(row, last_count);
+        value[0] = Cache::value(row, column, last_count);
       } else {
-        for (size_t j = 0; j < Vectors; ++j) value[j] = Cache::load(row + 16 * j);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < Vectors; ++j) value[j] = Cache::value(row, column + 16 * j);
       }
-      for (size_t h = 0; h < Heads; ++h) {
-        const F weight = V::set(p[h * kChunk]);
-        for (size_t j = 0; j < Vectors; ++j) acc[h][j] = V::fma(weight, value[j], acc[h][j]);
+      const float* p = call.scores + t % kChunk;
+#pragma GCC unroll 12
+      for (size_t r = 0; r < Rows; ++r) {
+        if (!sees(r)) continue;
+        const F weight = V::set(p[r * kChunk]);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < Vectors; ++j) acc[r][j] = V::fma(weight, value[j], acc[r][j]);
       }
-      if (++slot == args.capacity) slot = 0;
-    }
-    for (size_t h = 0; h < Heads; ++h) {
-      float* out = args.out + (head + h) * args.out_stride + column;
+    };
+    const auto edge = [&](size_t from, size_t to) __attribute__((always_inline)) {
+      for (size_t t = from; t < to; ++t) step(t, [&](size_t r) { return block.begin[r] <= t && t < block.end[r]; });
+    };
+    edge(block.all_begin, block.core_begin);
+    for (size_t t = block.core_begin; t < block.core_end; ++t) step(t, [](size_t) { return true; });
+    edge(block.core_end, block.all_end);
+#pragma GCC unroll 12
+    for (size_t r = 0; r < Rows; ++r) {
+      if (block.begin[r] == block.end[r]) continue;
+#pragma GCC unroll 8
       for (size_t j = 0; j < Vectors; ++j) {
-        const size_t count = j + 1 == Vectors ? last_count : 16;
-        merge(chunk, h, acc[h][j], out + 16 * j, count);
+        put(block.first[r], block.old_factor[r], block.new_factor[r], acc[r][j], block.out[r] + column + 16 * j,
+            j + 1 == Vectors ? last_count : 16);
       }
     }
   }
 
-  static inline void merge(const Chunk& chunk, size_t h, F o, float* out, size_t count) {
-    if (!chunk.first) {
-      o = V::fma(V::load(out, count), V::set(chunk.old_factor[h]), V::mul(o, V::set(chunk.new_factor[h])));
-    }
+  // One vector of a chunk's output into what was merged so far.
+  static inline void put(bool first, float old_factor, float new_factor, F o, float* out, size_t count) {
+    if (!first) o = V::fma(V::load(out, count), V::set(old_factor), V::mul(o, V::set(new_factor)));
     V::store(out, o, count);
   }
 
   // out = O / L, with the head's sink in L.
-  static void finish(const AttentionArgs& args, size_t head, float max, float sum) {
-    float* out = args.out + head * args.out_stride;
+  static void finish(float* out, size_t value_dim, const float* sink, float max, float sum) {
     float factor = 1;
-    if (args.sinks != nullptr) {
-      const float sink = args.sinks[head];
-      const float new_max = sink > max ? sink : max;
+    if (sink != nullptr) {
+      const float new_max = *sink > max ? *sink : max;
       factor = exp_one(max - new_max);
-      sum = __builtin_fmaf(sum, factor, exp_one(sink - new_max));
+      sum = __builtin_fmaf(sum, factor, exp_one(*sink - new_max));
     }
-    for (size_t i = 0; i < args.value_dim; i += 16) {
-      const size_t count = args.value_dim - i < 16 ? args.value_dim - i : 16;
+    for (size_t i = 0; i < value_dim; i += 16) {
+      const size_t count = value_dim - i < 16 ? value_dim - i : 16;
       V::store(out + i, V::div(V::mul(V::load(out + i, count), V::set(factor)), V::set(sum)), count);
     }
   }
