@@ -137,7 +137,7 @@ Result<double> Group::evaluate(const Trial& trial, uint64_t tokens, Sampler* sam
     advance(tokens);
   } else {
     for (size_t i = 0; i < ids.size() && !interrupted(); ++i) {
-      std::span<float> logits = RIDGE_TRY(engine_->evaluate(ids.subspan(i, 1)));
+      std::span<float> logits = RIDGE_TRY(engine_->decode(ids[i]));
       if (sampler != nullptr) {
         StageTimer timer(&profile_, Stage::sampling);
         sampler->accept(sampler->sample(logits));
