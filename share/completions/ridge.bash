@@ -37,7 +37,7 @@ _ridge() {
     --isa) mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avx512 neon" -- "$current"); return ;;
     --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
-    --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact" -- "$current"); return ;;
+    --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     -f | --file | -o | --output | --db | --save-state | --load-state) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac

@@ -65,9 +65,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("-t,--threads", flags.threads, "compute threads (default: all usable CPUs)")->type_name("N");
   command.add_option("--cpus", flags.cpus, "bind the threads to these: 0,2,4")->type_name("LIST");
   command.add_option("--isa", flags.isa, "at most this ISA: scalar, avx2, avx512, neon")->type_name("NAME");
-  command
-      .add_option("--numerics", flags.numerics,
-                  "default; exact: float activations and cache; fast: bf16 instructions too, bytes may differ")
+  command.add_option("--numerics", flags.numerics, "default, exact (float activations), fast (bf16 too)")
       ->type_name("NAME");
   command.add_option("--kv-type", flags.kv_type, "keys and values as f16 (default), bf16, q8_0, f32")
       ->type_name("NAME");

@@ -74,8 +74,8 @@ TEST(Unicode, Classes) {
   EXPECT_EQ(char_classes(0x1C), kOther);    // a separator to some, but not White_Space
   EXPECT_EQ(char_classes(0x200B), kOther);  // zero width space is none
   EXPECT_EQ(char_classes('!'), kOther | kPunctuation);
-  EXPECT_EQ(char_classes('$'), kOther);
-  EXPECT_EQ(char_classes(0x301), kOther | kUpperOrNone | kLowerOrNone);
+  EXPECT_EQ(char_classes('$'), kOther | kSymbol);
+  EXPECT_EQ(char_classes(0x301), kOther | kMark | kUpperOrNone | kLowerOrNone);
   EXPECT_EQ(char_classes(0x378), kOther);                                   // unassigned
   EXPECT_EQ(char_classes(0x2EBF0), kLetter | kUpperOrNone | kLowerOrNone);  // new in Unicode 15.1
 }
