@@ -114,7 +114,7 @@ double cos_reduced(const Reduced& a) {
 
 float exp_f32(float x) {
   if (x != x) return x + x;
-  x = x < -104.0f ? -104.0f : x;
+  x = x < -87.0f ? -104.0f : x;  // e^-104 is 0: no denormal results
   x = x > 89.0f ? 89.0f : x;
   const float n = std::fma(x, 0x1.715476p+0f, kRound) - kRound;  // x / ln 2
   float r = std::fma(n, -0x1.62e43p-1f, x);

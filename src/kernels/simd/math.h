@@ -14,8 +14,8 @@ struct Math {
   using F = typename V::F;
 
   static inline F exp(F x) {
-    // max and min return their second operand where one is NaN, so NaN passes.
-    x = V::min(V::set(89.0f), V::max(V::set(-104.0f), x));
+    // min returns its second operand where one is NaN, and NaN is not less than anything: so NaN passes.
+    x = V::min(V::set(89.0f), V::select_less(x, V::set(-87.0f), V::set(-104.0f), x));
     const F round = V::set(12582912.0f);
     const F n = V::sub(V::fma(x, V::set(0x1.715476p+0f), round), round);
     F r = V::fma(n, V::set(-0x1.62e43p-1f), x);
