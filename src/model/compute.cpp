@@ -12,9 +12,12 @@ namespace {
 // in that.
 constexpr size_t kWorthSharing = 8192;
 
-// The least that a worker takes of a matrix product at once, in bytes of panels: a call of a kernel prepares the
-// activations anew, which is 2 % of the time of 64 KiB (one token) and of 256 KiB (many tokens).
-constexpr uint64_t kDecodeGrain = 64 * kKiB, kPrefillGrain = 256 * kKiB;
+// How much of a matrix product a worker takes at least, in bytes of panels: `pieces` of its share, for a fair end, but
+// no less than `least`, since a call of a kernel prepares the activations anew (2 % of the time of `most`).
+struct Grain {
+  uint64_t pieces, least, most;
+};
+constexpr Grain kDecodeGrain = {8, 8 * kKiB, 64 * kKiB}, kPrefillGrain = {4, 32 * kKiB, 256 * kKiB};
 
 // Rows of a streamed block are rearranged a few panels at a time: enough to serve many tokens well, and still in L2
 // when they are used.
@@ -248,8 +251,10 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
     bytes += panels_bytes(w.type, w.rows, w.cols);
     count += panels_of(w.rows);
   }
-  const uint64_t least = x.rows == 1 ? kDecodeGrain : kPrefillGrain;
-  const uint64_t grain = std::max<uint64_t>(1, least * count / std::max<uint64_t>(bytes, 1));
+  const Grain& g = x.rows == 1 ? kDecodeGrain : kPrefillGrain;
+  const uint64_t share = bytes / static_cast<uint64_t>(m_.pool->size());
+  const uint64_t grain_bytes = std::clamp(share / g.pieces, g.least, g.most);
+  const uint64_t grain = std::max<uint64_t>(1, grain_bytes * count / std::max<uint64_t>(bytes, 1));
   size_t scratch = m_.panels.size() / static_cast<size_t>(m_.pool->size());
   m_.pool->share(count, grain, [&](size_t begin, size_t end, int worker) {
     size_t start = 0;
