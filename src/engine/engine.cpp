@@ -172,7 +172,8 @@ Result<void> Engine::choose_budget() {
 }
 
 KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
-  return {.context = context, .batch = batch, .type = kv_type_};
+  // Under a promise every page is there before the first token; otherwise a context that is not used costs nothing.
+  return {.context = context, .batch = batch, .type = kv_type_, .touch = budget_is_promise()};
 }
 
 namespace {

@@ -70,7 +70,7 @@ Result<KvCache> KvCache::create(const std::vector<KvLayer>& layers, const KvOpti
   cache.options_ = options;
   uint64_t total = 0;
   cache.layout_ = layout(layers, options, total);
-  cache.slab_ = RIDGE_TRY(Slab::allocate(total, {.what = "the KV cache"}));
+  cache.slab_ = RIDGE_TRY(Slab::allocate(total, {.what = "the KV cache", .touch = options.touch}));
   return cache;
 }
 

@@ -21,6 +21,7 @@ struct KvOptions {
   uint64_t context = 0;  // positions
   uint32_t batch = 1;    // most tokens of one pass
   KvType type = KvType::f16;
+  bool touch = true;  // make every page present now, so that no later position can fail for want of memory
 };
 
 Result<KvType> parse_kv_type(std::string_view name);  // "f16", "bf16", "q8_0", "f32"
