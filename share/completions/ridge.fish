@@ -30,7 +30,7 @@ complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
 complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact fast' -d arithmetic
-complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
+complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
 set -l run '__fish_seen_subcommand_from run'

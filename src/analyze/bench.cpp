@@ -262,7 +262,7 @@ void Group::describe(BenchReport& report) const {
   report.model = {.path = options_.engine.path,
                   .name = model.config().name,
                   .architecture = model.config().architecture,
-                  .weight_bytes = engine_->plan().program.memory_bytes()};
+                  .weight_bytes = engine_->plan().program.memory_bytes_of_a_pass()};
 }
 
 Result<void> Group::run(BenchReport& report) {

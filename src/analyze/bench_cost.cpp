@@ -9,7 +9,7 @@ namespace {
 
 Cost pass_cost(const Engine& engine, const PassShape& shape) {
   const Model& model = engine.model();
-  Cost cost = model.program(shape, {.exact = engine.machinery().exact}).cost();
+  Cost cost = model.program(shape, {.exact = engine.machinery().exact, .kv_type = engine.kv_type()}).cost();
   if (shape.outputs == 0) {  // the program always lists the head; such a pass does not visit it
     const Weight& head = model.head();
     cost.memory_bytes -= panels_bytes(head.type, head.rows, head.cols);
@@ -49,7 +49,7 @@ TestCost decode_cost(const Engine& engine, const TestShape& shape) {
   for (uint64_t i = 0; i < samples; ++i) {
     // The middle of each of `samples` equal stretches.
     uint64_t position = shape.depth + (2 * i + 1) * shape.tokens / (2 * samples);
-    total.cost += pass_cost(engine, {.tokens = 1, .outputs = 1, .position = position});
+    total.cost += pass_cost(engine, {.tokens = 1, .outputs = 1, .position = position, .role = TokenRole::generated});
   }
   if (samples > 0) total.cost = scaled(total.cost, static_cast<double>(shape.tokens) / static_cast<double>(samples));
   return total;

@@ -41,6 +41,9 @@ Result<BenchFormat> format_of(const Flags& flags) {
   if (flags.json + flags.jsonl + flags.csv + flags.sql > 1) {
     return usage_error("--json, --jsonl, --csv and --sql exclude one another: give one");
   }
+  if (flags.profile && (flags.csv || flags.sql)) {
+    return usage_error("--csv and --sql have no place for --profile: use --json, --jsonl or the table");
+  }
   if (flags.json) return BenchFormat::json;
   if (flags.jsonl) return BenchFormat::jsonl;
   if (flags.csv) return BenchFormat::csv;

@@ -48,7 +48,7 @@ void add_kernels(CLI::App& app) {
   auto* command = app.add_subcommand("kernels", "which kernels run here, why, and how fast");
   command->add_flag("--all", flags->all, "measure and list every kernel that can run here");
   command->add_flag("--quick", flags->quick, "64 MiB of weights and one repetition");
-  command->add_option("--isa", flags->isa, "at most this ISA: scalar, avx2, avx512")->type_name("NAME");
+  command->add_option("--isa", flags->isa, "at most this ISA: scalar, avx2, avx512, neon")->type_name("NAME");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

@@ -60,25 +60,6 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
 
 }  // namespace
 
-Result<Numerics> parse_numerics(std::string_view name) {
-  if (name == "default") return Numerics::standard;
-  if (name == "exact") return Numerics::exact;
-  if (name == "fast") return Numerics::fast;
-  return usage_error(fmt::format("--numerics '{}' is unknown: use default, exact or fast", name));
-}
-
-const char* name_of(Numerics numerics) {
-  switch (numerics) {
-    case Numerics::exact:
-      return "exact";
-    case Numerics::fast:
-      return "fast";
-    case Numerics::standard:
-      break;
-  }
-  return "default";
-}
-
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
@@ -340,6 +321,7 @@ Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs, TokenR
       {.ids = ids, .logits = logits});
   model_->forward(compute);
   RIDGE_TRY(compute.status());
+  if (role == TokenRole::prompt && prompts_ == history_.size()) prompts_ += ids.size();
   history_.insert(history_.end(), ids.begin(), ids.end());
   return {};
 }
@@ -369,6 +351,8 @@ Result<std::span<float>> Engine::decode(TokenId id) {
   return logits_.row_span(0);
 }
 
+uint64_t Engine::reusable() const { return machinery_.latent.empty() ? history_.size() : prompts_; }
+
 Result<void> Engine::evaluate_all(std::span<const TokenId> ids,
                                   const std::function<Result<void>(std::span<const float>)>& row) {
   RIDGE_TRY(check_ids(ids));
@@ -392,13 +376,14 @@ bool Engine::rewind(uint64_t to) {
     if (written_ > first_needed + cache_.capacity(il) || first_needed < oldest_) kept = false;
   }
   history_.resize(kept ? to : 0);
+  prompts_ = std::min<uint64_t>(prompts_, history_.size());
   if (history_.empty()) written_ = oldest_ = 0;
   return kept;
 }
 
 Result<StateIdentity> Engine::state_identity() {
   if (!fingerprint_) fingerprint_ = RIDGE_TRY(model_fingerprint(*model_));
-  return StateIdentity{.model = *fingerprint_, .kv_type = kv_type_, .exact = options_.numerics == Numerics::exact};
+  return StateIdentity{.model = *fingerprint_, .kv_type = kv_type_, .numerics = options_.numerics};
 }
 
 CacheView Engine::cache_view() {
@@ -411,7 +396,7 @@ CacheView Engine::cache_view() {
 
 Result<void> Engine::save_state(const std::string& path) {
   if (history_.empty()) return bad_input(fmt::format("{}: there is nothing to save: no token was evaluated", path));
-  return write_state(path, RIDGE_TRY(state_identity()), cache_view(), history_);
+  return write_state(path, RIDGE_TRY(state_identity()), cache_view(), std::span(history_).first(reusable()));
 }
 
 Result<void> Engine::load_state(const std::string& path) {
@@ -420,7 +405,7 @@ Result<void> Engine::load_state(const std::string& path) {
   FileStream in = RIDGE_TRY(FileStream::open(path));
   LoadedState state = RIDGE_TRY(read_state(in, identity, cache_view()));
   history_.assign(state.ids.begin(), state.ids.end());
-  written_ = history_.size();
+  written_ = prompts_ = history_.size();
   oldest_ = state.oldest;
   return {};
 }

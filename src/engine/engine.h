@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/numerics.h"
 #include "engine/state_file.h"
 #include "kernels/choose.h"
 #include "machine/memory_limits.h"
@@ -29,12 +30,6 @@
 #include "text/tokenizer.h"
 
 namespace ridge {
-
-// standard: the arithmetic contract, int8 activations for quantised weights; exact: float activations and cache, the
-// reference; fast: kernels outside the contract too, where they are faster here, so bytes may differ between machines.
-enum class Numerics : uint8_t { standard, exact, fast };
-Result<Numerics> parse_numerics(std::string_view name);  // "default", "exact", "fast"
-const char* name_of(Numerics numerics);
 
 struct EngineOptions {
   std::string path;
@@ -88,6 +83,9 @@ class Engine {
   // Tokens evaluated so far.
   uint64_t position() const { return history_.size(); }
   std::span<const TokenId> history() const { return history_; }
+  // How many of them, from the first on, a prompt that begins with them need not evaluate again. Models with latent
+  // attention compute generated tokens in another form, so what follows the first of those counts as not evaluated.
+  uint64_t reusable() const;
 
   // Appends prompt tokens to the timeline; the logits of the last one, valid until the next call. Bad input if they do
   // not fit into the context or an id is outside the vocabulary. If `interrupted` becomes true the rest of the tokens
@@ -149,6 +147,7 @@ class Engine {
   Matrix<float> logits_;
   std::vector<TokenId> history_;
   uint64_t written_ = 0;  // positions the cache was ever written to since it was empty
+  uint64_t prompts_ = 0;  // leading tokens of the history that were evaluated as prompt tokens
   uint64_t oldest_ = 0;   // sliding layers hold nothing below it, since a state was loaded
   std::optional<uint64_t> fingerprint_;
   ProcessMemory process_;  // measured once, before anything large

@@ -48,7 +48,7 @@ class StopFilter {
 // The tokens of the prompt that the engine need not evaluate again. The last one always is: its logits are wanted.
 size_t reuse_prefix(Engine& engine, const std::vector<TokenId>& prompt) {
   auto have = engine.history();
-  size_t most = std::min(have.size(), prompt.size() - 1), same = 0;
+  size_t most = std::min<size_t>(engine.reusable(), prompt.size() - 1), same = 0;
   while (same < most && have[same] == prompt[same]) ++same;
   return engine.rewind(same) ? same : 0;
 }

@@ -23,7 +23,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers in a state are little-endian, as in memory");
 
 constexpr char kMagic[8] = {'R', 'I', 'D', 'G', 'E', 'S', 'T', 'A'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kPanel = 16;  // positions
 
 // A file is: the header, a LayerRecord per layer, the token ids, per layer and head its key panels and its value rows,
@@ -34,7 +34,7 @@ struct StateHeader {
   uint32_t arithmetic;  // kArithmeticVersion
   uint64_t model;
   uint32_t kv_type;
-  uint32_t exact;
+  uint32_t numerics;
   uint32_t layers;
   uint32_t reserved;  // zero
   uint64_t positions;
@@ -186,14 +186,15 @@ Result<StateHeader> read_header(ByteStream& in, const StateIdentity& identity, c
     return bad_input(
         fmt::format("{}: was saved with another model: name the model it was saved with, or save it again", in.name()));
   }
-  if (h.kv_type != static_cast<uint32_t>(identity.kv_type) || h.exact != static_cast<uint32_t>(identity.exact)) {
-    if (h.kv_type >= kKvTypes || h.exact > 1) return damaged(in, "its cache type is unknown");
-    auto words = [](KvType type, bool exact) {
-      return fmt::format("--kv-type {}{}", name_of(type), exact ? " --numerics exact" : "");
+  if (h.kv_type != static_cast<uint32_t>(identity.kv_type) || h.numerics != static_cast<uint32_t>(identity.numerics)) {
+    if (h.kv_type >= kKvTypes || h.numerics > static_cast<uint32_t>(Numerics::fast))
+      return damaged(in, "its cache type is unknown");
+    auto words = [](KvType type, Numerics numerics) {
+      return fmt::format("--kv-type {} --numerics {}", name_of(type), name_of(numerics));
     };
     return bad_input(fmt::format("{}: was saved with {}, but this run has {}: use the same", in.name(),
-                                 words(static_cast<KvType>(h.kv_type), h.exact == 1),
-                                 words(identity.kv_type, identity.exact)));
+                                 words(static_cast<KvType>(h.kv_type), static_cast<Numerics>(h.numerics)),
+                                 words(identity.kv_type, identity.numerics)));
   }
   if (h.positions == 0 || h.reserved != 0) return damaged(in, "its header makes no sense");
   if (h.positions > view.cache.context()) {
@@ -287,6 +288,7 @@ Result<uint64_t> model_fingerprint(const Model& model) {
     hash.add_value(t.rows);
     hash.add_value(t.cols);
     hash.add_value(t.layout);
+    if (t.name.empty()) continue;  // a later matrix of a stack of experts: the first one stands for all
     RIDGE_TRY(add_tensor_sample(hash, files[t.file], t.offset + t.stored_bytes(0, t.rows) / 2));
   }
   return hash.value();
@@ -307,7 +309,7 @@ Result<void> write_state(const std::string& path, const StateIdentity& identity,
   h.arithmetic = kArithmeticVersion;
   h.model = identity.model;
   h.kv_type = static_cast<uint32_t>(identity.kv_type);
-  h.exact = identity.exact ? 1 : 0;
+  h.numerics = static_cast<uint32_t>(identity.numerics);
   h.layers = static_cast<uint32_t>(view.layers.size());
   h.positions = history.size();
   std::vector<LayerRecord> records;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/numerics.h"
 #include "format/file_stream.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
@@ -26,7 +27,7 @@ namespace ridge {
 struct StateIdentity {
   uint64_t model = 0;
   KvType kv_type = KvType::f16;
-  bool exact = false;
+  Numerics numerics = Numerics::standard;
 };
 
 // A cache and what its layers hold.

@@ -126,6 +126,7 @@ void Compute::rope(Rows x, const RopeCall& call) {
 }
 
 void Compute::relu_squared(Rows x) {
+  StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
   each_token(x.rows, [&](size_t t) {
     for (float& v : x.row_span(t)) {
@@ -160,13 +161,13 @@ void Compute::scale(Rows x, float factor) {
 }
 
 Q8Rows Compute::quantize(Rows x) {
-  StageTimer timer(m_.profile, Stage::quantize);
   Q8Rows x8 = temp_q8(x.rows, x.cols);
   quantize(x, x8);
   return x8;
 }
 
 void Compute::quantize(Rows x, const Q8Rows& x8) {
+  StageTimer timer(m_.profile, Stage::quantize);
   each_token(x.rows, [&](size_t t) {
     m_.kernels->quantize(x.row(t), x.cols, x8.q + t * x8.q_stride, x8.d + t * x8.d_stride,
                          x8.sums + 2 * t * x8.d_stride);

@@ -93,6 +93,7 @@ void Compute::experts(Rows x, const Routing& routing, const ExpertMatrices& m, G
   if (s.all8.q != nullptr) quantize(x, s.all8);
   const Grouped grouped = group_by_expert(routing, group.experts);
 
+  StageTimer timer(m_.profile, Stage::product, (m.gate_up ? m.gate_up : m.gate).id);
   // Whichever is there first comes first; the sums below do not depend on it.
   std::vector<uint32_t> left = grouped.chosen;
   std::vector<BlockId> first_blocks;
@@ -109,6 +110,7 @@ void Compute::experts(Rows x, const Routing& routing, const ExpertMatrices& m, G
     if (failed()) return;
   }
   lease_.release();
+  StageTimer sums(m_.profile, Stage::residual);
   each_token(x.rows, [&](size_t t) {
     for (size_t k = 0; k < routing.weights.cols; ++k) {
       float* y = s.outputs.row(grouped.place[t * routing.weights.cols + k]);
@@ -151,7 +153,10 @@ void Compute::run_expert(uint32_t expert, Rows x, std::span<const uint32_t> toke
   glu(gate, g, up);
   if (s.hidden8.q != nullptr) quantize(g, s.hidden8);
   const LinearPart down{.weight = of_expert(m.down, expert), .out = out};
-  if (!run_step(program.steps[step + 1], {&down, 1}, g, s.hidden8)) return;
+  {
+    StageTimer timer(m_.profile, Stage::product, m.down.id);
+    if (!run_step(program.steps[step + 1], {&down, 1}, g, s.hidden8)) return;
+  }
   add_bias(out, m.down_bias, expert);
 }
 
@@ -168,6 +173,7 @@ bool Compute::run_step(std::span<const Slice> slices, std::span<const LinearPart
 // `biases` has a vector of x.cols for every expert, or is absent.
 void Compute::add_bias(Rows x, VectorRef biases, uint32_t expert) {
   if (!biases) return;
+  StageTimer timer(m_.profile, Stage::bias);
   const float* bias = model_.vector(biases).data() + expert * x.cols;
   for (size_t t = 0; t < x.rows; ++t) m_.kernels->add(bias, x.cols, x.row(t));
 }

@@ -6,6 +6,7 @@
 namespace ridge {
 
 void Compute::latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) {
+  StageTimer timer(m_.profile, Stage::attention);
   const std::vector<Slice>& slices = m_.source->program().steps[step_++];
   if (failed()) return;
   Frame frame(*this);
@@ -44,6 +45,7 @@ void Compute::latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out
 // The heads of a slice, and where their weights are while the lease lives.
 Result<LatentSlice> Compute::latent_slice(const LatentCall& call, const Slice& slice) {
   if (!lease_.holds(slice.block)) {
+    StageTimer timer(m_.profile, Stage::storage);
     lease_.release();
     lease_ = RIDGE_TRY(m_.source->acquire(slice.block));
   }

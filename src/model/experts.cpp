@@ -9,6 +9,7 @@ namespace {
 
 // More than any model has; a hostile file must not make us loop over 2^31 of them.
 constexpr uint32_t kMostExperts = 4096, kMostGroups = 64;
+constexpr uint64_t kMostExpertsInAll = 1 << 17;  // five times the largest known; each has its own blocks
 
 // Rows of one matrix of a stack (or of a plain one), from the file: the width of experts is in no key that all models
 // have. 0 if there is no such tensor; its shape is then checked by whoever reads it.
@@ -53,6 +54,9 @@ Result<ExpertsSpec> read_experts_spec(ModelBuilder& b, ExpertsSpec spec) {
   spec.used = RIDGE_TRY(b.require("expert_used_count"));
   if (spec.experts > kMostExperts)
     return wrong("expert_count", fmt::format("is {}, expected at most {}", spec.experts, kMostExperts));
+  const uint32_t layers = RIDGE_TRY(b.require("block_count"));
+  if (uint64_t{spec.experts} * layers > kMostExpertsInAll)
+    return wrong("expert_count", fmt::format("is {} in {} layers, more than any model has", spec.experts, layers));
   if (spec.used > spec.experts)
     return wrong("expert_used_count", fmt::format("is {}, but there are {} experts", spec.used, spec.experts));
   spec.groups = std::max(1u, RIDGE_TRY(b.integer("expert_group_count", spec.groups)));

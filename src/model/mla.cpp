@@ -43,7 +43,8 @@ Result<MlaSpec> read_mla_spec(ModelBuilder& b, const ModelConfig& c) {
   RIDGE_TRY(check_size(b, "kv_lora_rank", s.latent));
   RIDGE_TRY(check_size(b, "head size without the rotated part", s.nope));
   RIDGE_TRY(check_size(b, "value head size", s.value));
-  uint64_t widest = uint64_t{s.heads} * std::max(s.nope + s.value, s.latent + s.rope);
+  uint64_t widest = uint64_t{s.heads} *
+                    std::max({uint64_t{s.nope} + s.value, uint64_t{s.latent} + s.rope, uint64_t{s.nope} + s.rope});
   if (widest > UINT32_MAX) return bad_input(fmt::format("{}: its heads are beyond any model", b.metadata().where));
   s.scale = 1.0f / std::sqrt(static_cast<float>(key));
   return s;

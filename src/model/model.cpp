@@ -77,7 +77,7 @@ size_t Model::workspace_floats(const PassShape& shape, bool exact) const {
 }
 
 size_t Model::latent_floats(const PassShape& shape, bool exact) const {
-  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact});
+  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact, .record = false});
   forward(outline);
   return outline.latent_floats();
 }

@@ -140,8 +140,10 @@ TEST_F(StateFile, RefusesWhatIsForeign) {
   refused(other, 64, "another model");
   refused(identity_of(KvType::q8_0), 64, "--kv-type f16");
   other = identity_of(KvType::f16);
-  other.exact = true;
+  other.numerics = Numerics::exact;
   refused(other, 64, "--numerics exact");
+  other.numerics = Numerics::fast;
+  refused(other, 64, "--numerics fast");
   refused(identity_of(KvType::f16), 32, "--context");
 }
 
@@ -227,6 +229,37 @@ TEST(EngineState, ContinuesWithTheSameBytes) {
         for (size_t t = 0; t < got.size(); ++t) EXPECT_EQ(got[t], want[t + begin]) << name << " " << t;
       }
     }
+  }
+}
+
+// Latent attention computes generated tokens in another form: a prompt that repeats them must not reuse that form.
+TEST(EngineState, OnlyPromptTokensAreReusedWhereTheirFormMatters) {
+  testing::TempFolder folder;
+  for (const bool latent : {true, false}) {
+    std::string model = golden::folder() + (latent ? "/tiny/plm.gguf" : "/tiny/type-Q4_0.gguf");
+    RIDGE_SKIP_WITHOUT(model, "needs ../shared");
+    auto open = [&] {
+      auto engine =
+          Engine::open({.path = model, .context = 100, .threads = 1, .need_tokenizer = false, .states = true});
+      EXPECT_TRUE(engine.ok()) << engine.error().message;
+      return std::move(engine).value();
+    };
+    auto engine = open();
+    const std::vector<TokenId> prompt = {5, 42, 79, 116};
+    ASSERT_TRUE(engine->evaluate(prompt).ok());
+    EXPECT_EQ(engine->reusable(), 4u);
+    ASSERT_TRUE(engine->decode(153).ok());
+    ASSERT_TRUE(engine->evaluate(prompt).ok());
+    EXPECT_EQ(engine->position(), 9u);
+    EXPECT_EQ(engine->reusable(), latent ? 4u : 9u);
+    std::string file = folder / "a.state";
+    ASSERT_TRUE(engine->save_state(file).ok());
+    auto second = open();
+    ASSERT_TRUE(second->load_state(file).ok());
+    EXPECT_EQ(second->position(), latent ? 4u : 9u);
+    EXPECT_EQ(second->reusable(), second->position());
+    ASSERT_TRUE(engine->rewind(2));
+    EXPECT_EQ(engine->reusable(), 2u);
   }
 }
 
