@@ -21,8 +21,7 @@ struct Vec {
   struct I {
     int32x4_t a, b, c, d;
   };
-  static constexpr size_t kAccumulators = 4;  // of F: 16 of 32 registers, for two FMA pipes with latency 4
-  static constexpr size_t kValueAccumulators = 4;
+  static constexpr size_t kRegisters = 8;  // of F: 32, four each
 
   // f for each of the four registers.
   template <class Function>
@@ -87,6 +86,30 @@ struct Vec {
     vst1q_u16(whole, vcombine_u16(narrow_half(x.a), narrow_half(x.b)));
     vst1q_u16(whole + 8, vcombine_u16(narrow_half(x.c), narrow_half(x.d)));
     memcpy(p, whole, n * sizeof(uint16_t));
+  }
+
+  static RIDGE_INLINE F set_half(const void* p) {  // one number, to every lane
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    const R all = widen_half(vdup_n_u16(half));
+    return {all, all, all, all};
+  }
+  static RIDGE_INLINE F load_bf16(const uint16_t* p) {
+    const uint16x8_t low = vld1q_u16(p), high = vld1q_u16(p + 8);
+    return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(low), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(low, 16)),
+            vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(high), 16)),
+            vreinterpretq_f32_u32(vshll_high_n_u16(high, 16))};
+  }
+  static RIDGE_INLINE F load_bf16(const uint16_t* p, size_t n) {
+    uint16_t whole[16] = {};
+    memcpy(whole, p, n * sizeof(uint16_t));
+    return load_bf16(whole);
+  }
+  static RIDGE_INLINE F load_int8(const int8_t* p) {
+    const int8x16_t codes = vld1q_s8(p);
+    const int16x8_t low = vmovl_s8(vget_low_s8(codes)), high = vmovl_high_s8(codes);
+    return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
+            vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
   }
 
   static RIDGE_INLINE F add(F a, F b) {
@@ -197,6 +220,18 @@ struct Vec {
   }
   static RIDGE_INLINE F odd_of(F x, F y) {
     return {vuzp2q_f32(x.a, x.b), vuzp2q_f32(x.c, x.d), vuzp2q_f32(y.a, y.b), vuzp2q_f32(y.c, y.d)};
+  }
+
+  // 4 × 4: out[i][j] = in[j][i], rows `in_stride` and `out_stride` floats apart.
+  static RIDGE_INLINE void transpose4(const float* in, size_t in_stride, float* out, size_t out_stride) {
+    const R w = vld1q_f32(in), x = vld1q_f32(in + in_stride), y = vld1q_f32(in + 2 * in_stride),
+            z = vld1q_f32(in + 3 * in_stride);
+    const R even_low = vzip1q_f32(w, y), even_high = vzip2q_f32(w, y);  // w0 y0 w1 y1 | w2 y2 w3 y3
+    const R odd_low = vzip1q_f32(x, z), odd_high = vzip2q_f32(x, z);
+    vst1q_f32(out, vzip1q_f32(even_low, odd_low));
+    vst1q_f32(out + out_stride, vzip2q_f32(even_low, odd_low));
+    vst1q_f32(out + 2 * out_stride, vzip1q_f32(even_high, odd_high));
+    vst1q_f32(out + 3 * out_stride, vzip2q_f32(even_high, odd_high));
   }
 };
 
