@@ -97,6 +97,7 @@ void say_contention(const BenchReport& report) {
 Result<void> measure(const Flags& flags) {
   BenchFormat format = RIDGE_TRY(format_of(flags));
   BenchOptions options = RIDGE_TRY(bench_options(flags));
+  if (flags.db && flags.db->empty()) return usage_error("--db needs the name of a file");
   std::optional<BenchStore> store;
   if (flags.db) store = RIDGE_TRY(BenchStore::open(*flags.db));
   BenchReport report;
@@ -108,14 +109,15 @@ Result<void> measure(const Flags& flags) {
   report.version = RIDGE_VERSION;
   report.numerics = flags.engine.numerics;
   report.label = flags.label.value_or("");
+  if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
+  if (format != BenchFormat::table) say_contention(report);
+  RIDGE_TRY(print(bench_text(report, format)));  // first: what was measured is not lost with a full disk
   if (store && !report.results.empty()) {
     int64_t number = RIDGE_TRY(store->save(report));
     note(fmt::format("kept as run {}{} in {}", number, flags.label ? fmt::format(" ('{}')", *flags.label) : "",
                      *flags.db));
   }
-  if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
-  if (format != BenchFormat::table) say_contention(report);
-  return print(bench_text(report, format));
+  return {};
 }
 
 bool is_file(const std::string& path) {

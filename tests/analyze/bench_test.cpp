@@ -39,7 +39,10 @@ TEST_F(BenchTest, CostsAreThoseOfThePasses) {
   auto engine = open({.path = path_, .context = 512, .threads = 1, .need_tokenizer = false});
   const Model& model = engine->model();
   auto pass = [&](uint32_t tokens, uint64_t position) {
-    return model.program({.tokens = tokens, .outputs = 1, .position = position}, {}).cost();
+    // The model's weights are F32, and so is its cache; single tokens are generated ones.
+    const TokenRole role = tokens == 1 ? TokenRole::generated : TokenRole::prompt;
+    return model.program({.tokens = tokens, .outputs = 1, .position = position, .role = role}, {.kv_type = KvType::f32})
+        .cost();
   };
   TestCost one = decode_cost(*engine, {.tokens = 1, .depth = 9});
   EXPECT_EQ(one.cost.memory_bytes, pass(1, 9).memory_bytes);

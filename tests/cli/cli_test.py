@@ -374,6 +374,11 @@ def test_bench():
     fails(3, ["bench", "--compare", one, model + ".json"], "tiny.gguf.json")
     fails(3, ["bench", model, "--db", one], "one.json")
     fails(5, ["bench", model, "--db", os.path.join(T, "no", "folder.sqlite")], "folder.sqlite")
+    foreign = os.path.join(T, "foreign.sqlite")
+    sqlite3.connect(foreign).execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, distance REAL)").connection.commit()
+    fails(3, ["bench", model, "--db", foreign], "not those of ridge bench")
+    fails(2, ["bench", model, "--db", ""], "--db")
+    fails(2, ["bench", model, "--csv", "--profile"], "--profile")
     refused = run("bench", model, "--memory", "1M")
     check(refused.returncode == 4 and "needs" in refused.stderr, f"bench --memory 1M: {refused.stderr}")
     going = subprocess.Popen([A.ridge, "bench", model, "-p", "8", "-n", "64", "-d", "0-100", "-r", "50", "-t", "1", "--json"],
@@ -439,6 +444,10 @@ def test_states():
     fails(3, ["run", model, "-p", "hi", "--load-state", flipped, "--numerics", "exact"], "damaged")
     fails(2, ["run", model, "-p", "hi", "--save-state", model], "lost")
     fails(5, ["run", model, "-p", "hi", "-n", "0", "--save-state", os.path.join(T, "no", "folder.state")], "folder.state")
+    link = os.path.join(T, "link.state")
+    os.symlink(os.path.basename(state), link)
+    linked = run("run", model, "--raw", "-p", long, "-n", "0", "--save-state", link)
+    check(linked.returncode == 0 and os.path.islink(link), f"a link stays one: {linked.returncode} {linked.stderr}")
     full = subprocess.run(["bash", "-c", f"ulimit -f 1; '{A.ridge}' run '{model}' --raw -p '{long}' -n 0 -q --save-state '{T}/full.state'"],
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     check(full.returncode == 5 and not os.path.exists(os.path.join(T, "full.state")), f"a full disk: {full.returncode} {full.stderr}")
