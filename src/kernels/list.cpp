@@ -41,7 +41,6 @@ std::vector<std::span<const Kernel>> offers() {
 #if defined(RIDGE_ISA_neon)
         RIDGE_ENTRIES(neon, MatmulQ8), RIDGE_ENTRIES(neon, MatmulFloat), RIDGE_ENTRIES(neon, Pack),
         RIDGE_ENTRIES(neon, Vector), RIDGE_ENTRIES(neon, Attention), RIDGE_ENTRIES(neon, Latent),
-        RIDGE_ENTRIES(neon, Transpose),
 #endif
         RIDGE_ENTRIES(scalar, MatmulQ8), RIDGE_ENTRIES(scalar, MatmulFloat), RIDGE_ENTRIES(scalar, Pack),
         RIDGE_ENTRIES(scalar, Vector), RIDGE_ENTRIES(scalar, Attention), RIDGE_ENTRIES(scalar, Latent),

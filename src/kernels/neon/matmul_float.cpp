@@ -2,8 +2,7 @@
 // loop serves every type: four panels × one token, or one panel × four tokens, 16 registers of accumulators either way.
 
 #include "kernels/entries.h"
-#include "kernels/neon/low_bit_tiles.h"
-#include "kernels/simd/latent.h"
+#include "kernels/neon/tiles.h"
 
 namespace ridge::neon {
 namespace {
@@ -20,20 +19,13 @@ struct Reader {
   static size_t panel_bytes(size_t cols) { return Format::panel_bytes(cols); }
 
   template <int t>
-  void unfold(int number, float* w) const {
+  void unfold(float* w) const {
     const F zero = Vec::set(static_cast<float>(Format::kZero));
-    const Tile<Format, t> codes(unit, number);
     repeat<kQuads>([&]<int q>() __attribute__((always_inline)) {
-      const int g = number * Format::kGroups + q * Format::kGroups / kQuads;
-      const Codes quad = codes.template quad<q>();
+      constexpr int g = t * Format::kGroups + q * Format::kGroups / kQuads;
+      const Codes codes = Format::template quad<t, q>(unit);
       repeat<4>([&]<int i>() __attribute__((always_inline)) {
-        F value;
-        if constexpr (Format::kCodebook) {
-          value = signed_byte<i>(quad);
-        } else {
-          value = Vec::sub(lane_bits<8 * i, 255>(quad), zero);
-        }
-        value = Vec::mul(value, Vec::load(scales.s[g]));  // exact
+        F value = Vec::mul(Vec::sub(lane_bits<8 * i, 255>(codes), zero), Vec::load(scales.s[g]));  // exact
         if constexpr (Format::kHasMin) value = Vec::add(value, Vec::load(scales.m[g]));
         Vec::store(w + 16 * (4 * q + i), value);
       });
@@ -41,8 +33,8 @@ struct Reader {
   }
   void next(size_t /*columns*/, float* w) {
     if (tile == 0) Format::scales(unit, scales);
-    each_tile<Format>([&]<int t>(int number) {
-      if (tile == number) unfold<t>(number, w);
+    repeat<Format::kUnitTiles>([&]<int t>() {
+      if (tile == t) unfold<t>(w);
     });
     if (++tile == Format::kUnitTiles) tile = 0, unit += Format::kUnitBytes;
   }
@@ -168,74 +160,17 @@ void matmul_float(const MatmulArgs& args) {
   }
 }
 
-template <class Format>
-void transpose_as(const TransposeArgs& args) {
-  alignas(64) float values[256 * 16];
-  Reader<Format> reader;
-  simd::Latent<Vec>::transpose(args, Reader<Format>::panel_bytes(args.cols),
-                               [&](const uint8_t* panel, size_t col, size_t count) {
-                                 if (col == 0) reader = Reader<Format>{}, reader.unit = panel;
-                                 for (size_t c = 0; c < count; c += kTileColumns) {
-                                   reader.next(count - c < kTileColumns ? count - c : kTileColumns, values + 16 * c);
-                                 }
-                                 return static_cast<const float*>(values);
-                               });
-}
-
-void transpose(const TransposeArgs& args) {
-  switch (args.type) {
-    case Type::F32:
-      return transpose_as<F32>(args);
-    case Type::F16:
-      return transpose_as<F16>(args);
-    case Type::BF16:
-      return transpose_as<BF16>(args);
-    case Type::Q4_0:
-      return transpose_as<Q4_0>(args);
-    case Type::Q4_K:
-      return transpose_as<Q4_K>(args);
-    case Type::Q5_0:
-      return transpose_as<Q5_0>(args);
-    case Type::Q5_K:
-      return transpose_as<Q5_K>(args);
-    case Type::Q6_K:
-      return transpose_as<Q6_K>(args);
-    case Type::Q8_0:
-      return transpose_as<Q8_0>(args);
-    case Type::IQ4_NL:
-      return transpose_as<IQ4_NL>(args);
-    case Type::IQ4_XS:
-      return transpose_as<IQ4_XS>(args);
-    default:
-      break;
-  }
-  alignas(64) float values[256 * 16];  // rarer types by the reference's values
-  simd::Latent<Vec>::transpose(args, panel_bytes(args.type, args.cols),
-                               [&](const uint8_t* panel, size_t col, size_t count) {
-                                 dequantize_panel(args.type, panel, args.cols, col, count, values);
-                                 return static_cast<const float*>(values);
-                               });
-}
-
 }  // namespace
 
 #define RIDGE_NEON_FLOAT(type) \
   { Op::matmul_float, Isa::neon, Type::type, kBitNeon, RIDGE_KERNEL(matmul_float<type>), "neon" }
 
 const KernelEntry kMatmulFloatEntries[] = {
-    RIDGE_NEON_FLOAT(F32),   RIDGE_NEON_FLOAT(F16),     RIDGE_NEON_FLOAT(BF16),    RIDGE_NEON_FLOAT(Q4_0),
-    RIDGE_NEON_FLOAT(Q4_1),  RIDGE_NEON_FLOAT(Q5_0),    RIDGE_NEON_FLOAT(Q5_1),    RIDGE_NEON_FLOAT(Q8_0),
-    RIDGE_NEON_FLOAT(Q2_K),  RIDGE_NEON_FLOAT(Q3_K),    RIDGE_NEON_FLOAT(Q4_K),    RIDGE_NEON_FLOAT(Q5_K),
-    RIDGE_NEON_FLOAT(Q6_K),  RIDGE_NEON_FLOAT(MXFP4),   RIDGE_NEON_FLOAT(IQ4_NL),  RIDGE_NEON_FLOAT(IQ4_XS),
-    RIDGE_NEON_FLOAT(IQ1_S), RIDGE_NEON_FLOAT(IQ1_M),   RIDGE_NEON_FLOAT(IQ2_XXS), RIDGE_NEON_FLOAT(IQ2_XS),
-    RIDGE_NEON_FLOAT(IQ2_S), RIDGE_NEON_FLOAT(IQ3_XXS), RIDGE_NEON_FLOAT(IQ3_S),   RIDGE_NEON_FLOAT(TQ1_0),
-    RIDGE_NEON_FLOAT(TQ2_0),
+    RIDGE_NEON_FLOAT(F32),  RIDGE_NEON_FLOAT(F16),   RIDGE_NEON_FLOAT(BF16),   RIDGE_NEON_FLOAT(Q4_0),
+    RIDGE_NEON_FLOAT(Q4_1), RIDGE_NEON_FLOAT(Q5_0),  RIDGE_NEON_FLOAT(Q5_1),   RIDGE_NEON_FLOAT(Q8_0),
+    RIDGE_NEON_FLOAT(Q2_K), RIDGE_NEON_FLOAT(Q3_K),  RIDGE_NEON_FLOAT(Q4_K),   RIDGE_NEON_FLOAT(Q5_K),
+    RIDGE_NEON_FLOAT(Q6_K), RIDGE_NEON_FLOAT(MXFP4), RIDGE_NEON_FLOAT(IQ4_NL), RIDGE_NEON_FLOAT(IQ4_XS),
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
-
-const KernelEntry kTransposeEntries[] = {
-    {Op::transpose, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(transpose), "neon"},
-};
-const size_t kTransposeCount = sizeof(kTransposeEntries) / sizeof(kTransposeEntries[0]);
 
 }  // namespace ridge::neon

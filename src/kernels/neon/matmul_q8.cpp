@@ -65,11 +65,9 @@ struct Widening : QuadEngine<Widening> {
   { Op::matmul_q8, Isa::neon, Type::type, kBitNeon, RIDGE_KERNEL((MatmulQ8<type, Widening>::matmul)), "neon" }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_NEON_Q8(Q4_0),    RIDGE_NEON_Q8(Q4_1),   RIDGE_NEON_Q8(Q5_0),   RIDGE_NEON_Q8(Q5_1),    RIDGE_NEON_Q8(Q8_0),
-    RIDGE_NEON_Q8(Q2_K),    RIDGE_NEON_Q8(Q3_K),   RIDGE_NEON_Q8(Q4_K),   RIDGE_NEON_Q8(Q5_K),    RIDGE_NEON_Q8(Q6_K),
-    RIDGE_NEON_Q8(MXFP4),   RIDGE_NEON_Q8(IQ4_NL), RIDGE_NEON_Q8(IQ4_XS), RIDGE_NEON_Q8(IQ1_S),   RIDGE_NEON_Q8(IQ1_M),
-    RIDGE_NEON_Q8(IQ2_XXS), RIDGE_NEON_Q8(IQ2_XS), RIDGE_NEON_Q8(IQ2_S),  RIDGE_NEON_Q8(IQ3_XXS), RIDGE_NEON_Q8(IQ3_S),
-    RIDGE_NEON_Q8(TQ1_0),   RIDGE_NEON_Q8(TQ2_0),
+    RIDGE_NEON_Q8(Q4_0),  RIDGE_NEON_Q8(Q4_1),   RIDGE_NEON_Q8(Q5_0),   RIDGE_NEON_Q8(Q5_1), RIDGE_NEON_Q8(Q8_0),
+    RIDGE_NEON_Q8(Q2_K),  RIDGE_NEON_Q8(Q3_K),   RIDGE_NEON_Q8(Q4_K),   RIDGE_NEON_Q8(Q5_K), RIDGE_NEON_Q8(Q6_K),
+    RIDGE_NEON_Q8(MXFP4), RIDGE_NEON_Q8(IQ4_NL), RIDGE_NEON_Q8(IQ4_XS),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 

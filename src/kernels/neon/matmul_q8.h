@@ -11,7 +11,7 @@
 #pragma once
 
 #include "kernels/kernels.h"
-#include "kernels/neon/low_bit_tiles.h"
+#include "kernels/neon/tiles.h"
 
 namespace ridge::neon {
 namespace {
@@ -47,18 +47,18 @@ struct Signed {
 
   static RIDGE_INLINE int8x16_t flip(uint8x16_t x, uint8_t zero) { return vreinterpretq_s8_u8(x - vdupq_n_u8(zero)); }
 
-  // Codes of quad q as the signed numbers nearest at hand: code, or code − 128.
-  template <int q, int t>
-  static RIDGE_INLINE Weights codes(const Tile<Format, t>& tile) {
-    const Codes c = tile.template quad<q>();
+  // Codes of tile t, quad q, as the signed numbers nearest at hand: code, or code − 128.
+  template <int t, int q>
+  static RIDGE_INLINE Weights codes(const uint8_t* unit) {
+    const Codes c = Format::template quad<t, q>(unit);
     if constexpr (kFlipped) return {flip(c.a, 128), flip(c.b, 128), flip(c.c, 128), flip(c.d, 128)};
     return {vreinterpretq_s8_u8(c.a), vreinterpretq_s8_u8(c.b), vreinterpretq_s8_u8(c.c), vreinterpretq_s8_u8(c.d)};
   }
   // code − zero
-  template <int q, int t>
-  static RIDGE_INLINE Weights weights(const Tile<Format, t>& tile) {
+  template <int t, int q>
+  static RIDGE_INLINE Weights weights(const uint8_t* unit) {
     constexpr int z = Format::kZero;
-    const Codes c = tile.template quad<q>();
+    const Codes c = Format::template quad<t, q>(unit);
     if constexpr (z != 0) return {flip(c.a, z), flip(c.b, z), flip(c.c, z), flip(c.d, z)};
     return {vreinterpretq_s8_u8(c.a), vreinterpretq_s8_u8(c.b), vreinterpretq_s8_u8(c.c), vreinterpretq_s8_u8(c.d)};
   }
@@ -73,12 +73,13 @@ constexpr int quad_order(int i) {
 // What engines that multiply quad by quad do with more than one token; Self adds a token's quads up.
 template <class Self>
 struct QuadEngine {
+  static constexpr size_t kTileBytes = 64 * kQuads;
   static constexpr int kLeastTokens = 1;
 
   template <class Format, int t>
-  static RIDGE_INLINE void unfold(const Tile<Format, t>& codes, int8_t* tile) {
+  static RIDGE_INLINE void unfold(const uint8_t* unit, int8_t* tile) {
     repeat<kQuads>([&]<int q>() __attribute__((always_inline)) {
-      store_weights(tile + 64 * q, Signed<Format>::template weights<q>(codes));
+      store_weights(tile + 64 * q, Signed<Format>::template weights<t, q>(unit));
     });
   }
   template <int bound, int first, int count, int Tokens>
@@ -126,18 +127,17 @@ struct MatmulQ8 {
     const int32_t* sums;
   };
 
-  // s, m: the tile's; tile: its number in the row.
   template <int t>
-  static RIDGE_INLINE F add_tile(const Tile<Format, t>& codes, const float (*s)[16], const float (*m)[16],
-                                 const Row& row, size_t tile, F acc) {
+  static RIDGE_INLINE F add_tile(const uint8_t* unit, const Scales& scales, const Row& row, size_t tile, F acc) {
     const int8_t* x = row.q + kTileColumns * tile;
     repeat<kGroups>([&]<int g>() __attribute__((always_inline)) {
       const int32_t sum = group_sum(row.sums, tile, g);
       Dot dot = set_dot(-Signed<Format>::kStart * sum);
       Engine::template accumulate<kBound, g * kGroupQuads, kGroupQuads, 1>(
-          [&]<int q>() __attribute__((always_inline)) { return Signed<Format>::template codes<q>(codes); }, &x, &dot);
+          [&]<int q>() __attribute__((always_inline)) { return Signed<Format>::template codes<t, q>(unit); }, &x, &dot);
       const float d = row.d[tile];
-      acc = add_group(dot, Vec::load(s[g]), m[g], d, d * static_cast<float>(sum), acc);
+      acc = add_group(dot, Vec::load(scales.s[t * kGroups + g]), scales.m[t * kGroups + g], d,
+                      d * static_cast<float>(sum), acc);
     });
     return acc;
   }
@@ -147,11 +147,9 @@ struct MatmulQ8 {
     Scales scales;
     for (size_t tile = 0; tile < tiles; tile += Format::kUnitTiles, unit += Format::kUnitBytes) {
       Format::scales(unit, scales);
-      each_tile<Format>([&]<int t>(int number) __attribute__((always_inline)) {
+      repeat<Format::kUnitTiles>([&]<int t>() __attribute__((always_inline)) {
         // Only blocks of 32 columns may leave a unit unfilled.
-        if (number != 0 && Format::kUnitTiles != 8 && tile + number >= tiles) return;
-        const size_t first = number * kGroups;
-        acc = add_tile<t>({unit, number}, scales.s + first, scales.m + first, row, tile + number, acc);
+        if (t == 0 || Format::kUnitTiles == 8 || tile + t < tiles) acc = add_tile<t>(unit, scales, row, tile + t, acc);
       });
     }
     return acc;
@@ -205,17 +203,17 @@ struct MatmulQ8 {
   static void many_tokens(const uint8_t* unit, size_t tiles, const TokenChunk* chunk, size_t tokens, float* acc) {
     constexpr int kMost = Engine::kTokens, kLeast = Engine::kLeastTokens;
     Scales scales;
-    alignas(64) int8_t unfolded[kTileBytes];
+    alignas(64) int8_t unfolded[Engine::kTileBytes];
     for (size_t i = 0; i < tiles; i += Format::kUnitTiles, unit += Format::kUnitBytes) {
       Format::scales(unit, scales);
-      each_tile<Format>([&]<int u>(int number) __attribute__((always_inline)) {
-        if (i + number >= tiles) return;
-        Engine::template unfold<Format, u>({unit, number}, unfolded);
-        const float* s = scales.s[number * kGroups];
-        const float* m = scales.m[number * kGroups];
+      repeat<Format::kUnitTiles>([&]<int u>() __attribute__((always_inline)) {
+        if (i + u >= tiles) return;
+        Engine::template unfold<Format, u>(unit, unfolded);
+        const float* s = scales.s[u * kGroups];
+        const float* m = scales.m[u * kGroups];
         size_t t = 0;
-        for (; t + kMost <= tokens; t += kMost) some_tokens<kMost>(unfolded, s, m, chunk + t, i + number, acc + 16 * t);
-        for (; t < tokens; t += kLeast) some_tokens<kLeast>(unfolded, s, m, chunk + t, i + number, acc + 16 * t);
+        for (; t + kMost <= tokens; t += kMost) some_tokens<kMost>(unfolded, s, m, chunk + t, i + u, acc + 16 * t);
+        for (; t < tokens; t += kLeast) some_tokens<kLeast>(unfolded, s, m, chunk + t, i + u, acc + 16 * t);
       });
     }
   }

@@ -43,20 +43,6 @@ struct BitPlanes {
   }
 };
 
-// 4 × 7 bits and 4 × 1 bit to 4 × 8 bits, as planes.
-struct SignPlanes {
-  static RIDGE_INLINE uint32x4_t apply(uint32x4_t v) {
-    uint32x4_t out = v & vdupq_n_u32(0x8000007fu);
-    out |= vshlq_n_u32(v, 1) & vdupq_n_u32(0x7f00u);
-    out |= vshlq_n_u32(v, 2) & vdupq_n_u32(0x7f0000u);
-    out |= vshlq_n_u32(v, 3) & vdupq_n_u32(0x7f000000u);
-    out |= vshrq_n_u32(v, 21) & vdupq_n_u32(0x80u);
-    out |= vshrq_n_u32(v, 14) & vdupq_n_u32(0x8000u);
-    out |= vshrq_n_u32(v, 7) & vdupq_n_u32(0x800000u);
-    return BitPlanes::apply(out);
-  }
-};
-
 // ---- Transpositions -------------------------------------------------------------------------------------------------
 
 RIDGE_INLINE uint32x4_t load16(const uint8_t* p) { return vreinterpretq_u32_u8(vld1q_u8(p)); }
@@ -98,28 +84,6 @@ RIDGE_INLINE void words(Rows rows, size_t count, uint8_t* out) {
   for (; i < count; ++i, rows.p += 4, out += 64) one_word<Change>(rows, out);
 }
 
-// Pairs of words to two vectors each: the low word as it is and the high one as sign planes, or, if they are four times
-// 9 bits of index and 7 of signs, the indices' low bytes and planes of the signs with bit 8 of the indices. A high byte
-// turned right by one is 7 signs and that bit above them.
-template <bool indices>
-RIDGE_INLINE void pairs(Rows rows, size_t count, uint8_t* out) {
-  for (size_t i = 0; i < count; ++i, rows.p += 8, out += 128) {
-    for (size_t r = 0; r < 16; r += 4) {
-      const uint8x16_t low = vcombine_u8(vld1_u8(rows.row(r)), vld1_u8(rows.row(r + 1)));
-      const uint8x16_t high = vcombine_u8(vld1_u8(rows.row(r + 2)), vld1_u8(rows.row(r + 3)));
-      if constexpr (indices) {
-        const uint8x16_t top = vuzp2q_u8(low, high);
-        store16(out + 4 * r, vreinterpretq_u32_u8(vuzp1q_u8(low, high)));
-        store16(out + 64 + 4 * r, BitPlanes::apply(vreinterpretq_u32_u8(vsliq_n_u8(vshrq_n_u8(top, 1), top, 7))));
-      } else {
-        const uint32x4_t a = vreinterpretq_u32_u8(low), b = vreinterpretq_u32_u8(high);
-        store16(out + 4 * r, vuzp1q_u32(a, b));
-        store16(out + 64 + 4 * r, SignPlanes::apply(vuzp2q_u32(a, b)));
-      }
-    }
-  }
-}
-
 // `count` values of 1 or 2 bytes of every row.
 template <size_t width>
 RIDGE_INLINE void small_values(Rows rows, size_t count, uint8_t* out) {
@@ -135,9 +99,6 @@ void pack_part(const Rows& rows, const PanelPart& part, uint8_t* out) {
   if (part.width == 2) return small_values<2>(rows, part.count, out);
   if (part.rearranged == Rearranged::sign_flipped) return words<SignFlipped>(rows, part.count, out);
   if (part.rearranged == Rearranged::bit_planes) return words<BitPlanes>(rows, part.count, out);
-  if (part.rearranged == Rearranged::sign_planes) return words<SignPlanes>(rows, part.count, out);
-  if (part.rearranged == Rearranged::low_words_and_planes) return pairs<false>(rows, part.count, out);
-  if (part.rearranged == Rearranged::indices_and_planes) return pairs<true>(rows, part.count, out);
   words<AsIs>(rows, part.count, out);
 }
 
@@ -160,8 +121,6 @@ void pack_blocks(const PackArgs& args) {
     }
     if (++in_unit == format.unit_blocks) in_unit = 0, unit += unit_bytes;
   }
-  // Units of half a vector too much; panels end at multiples of 64.
-  if (unit_bytes % 64 != 0 && (unit - args.panel) % 64 != 0) memset(unit, 0, 32);
 }
 
 // ---- Float types ----------------------------------------------------------------------------------------------------
@@ -213,15 +172,12 @@ void pack_16_bits(const PackArgs& args) {
   { Op::pack, Isa::neon, Type::type, kBitNeon, RIDGE_KERNEL(function), "neon" }
 
 const KernelEntry kPackEntries[] = {
-    RIDGE_NEON_PACK(F32, pack_f32),        RIDGE_NEON_PACK(F16, pack_16_bits),   RIDGE_NEON_PACK(BF16, pack_16_bits),
-    RIDGE_NEON_PACK(Q4_0, pack_blocks),    RIDGE_NEON_PACK(Q4_1, pack_blocks),   RIDGE_NEON_PACK(Q5_0, pack_blocks),
-    RIDGE_NEON_PACK(Q5_1, pack_blocks),    RIDGE_NEON_PACK(Q8_0, pack_blocks),   RIDGE_NEON_PACK(Q2_K, pack_blocks),
-    RIDGE_NEON_PACK(Q3_K, pack_blocks),    RIDGE_NEON_PACK(Q4_K, pack_blocks),   RIDGE_NEON_PACK(Q5_K, pack_blocks),
-    RIDGE_NEON_PACK(Q6_K, pack_blocks),    RIDGE_NEON_PACK(MXFP4, pack_blocks),  RIDGE_NEON_PACK(IQ4_NL, pack_blocks),
-    RIDGE_NEON_PACK(IQ4_XS, pack_blocks),  RIDGE_NEON_PACK(IQ1_S, pack_blocks),  RIDGE_NEON_PACK(IQ1_M, pack_blocks),
-    RIDGE_NEON_PACK(IQ2_XXS, pack_blocks), RIDGE_NEON_PACK(IQ2_XS, pack_blocks), RIDGE_NEON_PACK(IQ2_S, pack_blocks),
-    RIDGE_NEON_PACK(IQ3_XXS, pack_blocks), RIDGE_NEON_PACK(IQ3_S, pack_blocks),  RIDGE_NEON_PACK(TQ1_0, pack_blocks),
-    RIDGE_NEON_PACK(TQ2_0, pack_blocks),
+    RIDGE_NEON_PACK(F32, pack_f32),       RIDGE_NEON_PACK(F16, pack_16_bits),  RIDGE_NEON_PACK(BF16, pack_16_bits),
+    RIDGE_NEON_PACK(Q4_0, pack_blocks),   RIDGE_NEON_PACK(Q4_1, pack_blocks),  RIDGE_NEON_PACK(Q5_0, pack_blocks),
+    RIDGE_NEON_PACK(Q5_1, pack_blocks),   RIDGE_NEON_PACK(Q8_0, pack_blocks),  RIDGE_NEON_PACK(Q2_K, pack_blocks),
+    RIDGE_NEON_PACK(Q3_K, pack_blocks),   RIDGE_NEON_PACK(Q4_K, pack_blocks),  RIDGE_NEON_PACK(Q5_K, pack_blocks),
+    RIDGE_NEON_PACK(Q6_K, pack_blocks),   RIDGE_NEON_PACK(MXFP4, pack_blocks), RIDGE_NEON_PACK(IQ4_NL, pack_blocks),
+    RIDGE_NEON_PACK(IQ4_XS, pack_blocks),
 };
 const size_t kPackCount = sizeof(kPackEntries) / sizeof(kPackEntries[0]);
 

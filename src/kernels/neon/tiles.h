@@ -16,7 +16,7 @@ namespace {
 using F = Vec::F;
 
 constexpr int kQuads = 8;  // of a tile
-constexpr size_t kTileColumns = 32, kTileBytes = 64 * kQuads;
+constexpr size_t kTileColumns = 32;
 
 // 64 bytes of a panel.
 struct Codes {
@@ -134,46 +134,12 @@ struct Layout {
   static constexpr int kZero = zero;
   static constexpr int kLargest = largest;
   static constexpr bool kHasMin = has_min;
-  static constexpr bool kCodebook = false;  // true: unfold() instead of quad(), see low_bit_tiles.h
 
   static RIDGE_INLINE size_t panel_bytes(size_t cols) {
     const size_t tiles = cols / kTileColumns, rest = tiles % unit_tiles;
-    return (tiles / unit_tiles * kUnitBytes + (rest == 0 ? 0 : header + rest * tile_bytes) + 63) / 64 * 64;
+    return tiles / unit_tiles * kUnitBytes + (rest == 0 ? 0 : header + rest * tile_bytes);
   }
 };
-
-// The codes of a tile, whichever way the format gives them.
-template <class Format, int t>
-struct Tile {
-  const uint8_t* unit;
-
-  RIDGE_INLINE Tile(const uint8_t* p, int /*number*/) : unit(p) {}
-  template <int q>
-  RIDGE_INLINE Codes quad() const {
-    return Format::template quad<t, q>(unit);
-  }
-};
-template <class Format, int t>
-requires Format::kCodebook struct Tile<Format, t> {
-  alignas(64) uint8_t weights[kTileBytes];
-
-  RIDGE_INLINE Tile(const uint8_t* p, int number) { Format::unfold(p, number, weights); }
-  template <int q>
-  RIDGE_INLINE Codes quad() const {
-    return load(weights + 64 * q);
-  }
-};
-
-// Calls f.operator()<t>(number) for the tiles of a unit. What a format with a codebook does is the same for all: one
-// loop. For others t is the number, and the shifts that depend on it are constants.
-template <class Format, class Function>
-RIDGE_INLINE void each_tile(const Function& f) {
-  if constexpr (Format::kCodebook) {
-    for (int number = 0; number < Format::kUnitTiles; ++number) f.template operator()<0>(number);
-  } else {
-    repeat<Format::kUnitTiles>([&]<int t>() __attribute__((always_inline)) { f.template operator()<t>(t); });
-  }
-}
 
 // ---- Blocks of 32 columns -------------------------------------------------------------------------------------------
 

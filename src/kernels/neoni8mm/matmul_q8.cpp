@@ -24,10 +24,10 @@ struct MatrixMultiply : neon::DotProduct {
     return vreinterpretq_s8_s32(vzip2q_s32(vreinterpretq_s32_s8(even), vreinterpretq_s32_s8(odd)));
   }
   template <class Format, int t>
-  static RIDGE_INLINE void unfold(const neon::Tile<Format, t>& codes, int8_t* tile) {
+  static RIDGE_INLINE void unfold(const uint8_t* unit, int8_t* tile) {
     repeat<kQuads / 2>([&]<int octet>() __attribute__((always_inline)) {
-      const neon::Weights even = neon::Signed<Format>::template weights<2 * octet>(codes);
-      const neon::Weights odd = neon::Signed<Format>::template weights<2 * octet + 1>(codes);
+      const neon::Weights even = neon::Signed<Format>::template weights<t, 2 * octet>(unit);
+      const neon::Weights odd = neon::Signed<Format>::template weights<t, 2 * octet + 1>(unit);
       int8_t* p = tile + 128 * octet;
       neon::store_weights(p, {first_rows(even.a, odd.a), last_rows(even.a, odd.a), first_rows(even.b, odd.b),
                               last_rows(even.b, odd.b)});
@@ -94,12 +94,10 @@ void matmul(const MatmulArgs& args) {
   }
 
 const KernelEntry kMatmulQ8Entries[] = {
-    RIDGE_NEONI8MM_Q8(Q4_0),   RIDGE_NEONI8MM_Q8(Q4_1),  RIDGE_NEONI8MM_Q8(Q5_0),    RIDGE_NEONI8MM_Q8(Q5_1),
-    RIDGE_NEONI8MM_Q8(Q8_0),   RIDGE_NEONI8MM_Q8(Q2_K),  RIDGE_NEONI8MM_Q8(Q3_K),    RIDGE_NEONI8MM_Q8(Q4_K),
-    RIDGE_NEONI8MM_Q8(Q5_K),   RIDGE_NEONI8MM_Q8(Q6_K),  RIDGE_NEONI8MM_Q8(MXFP4),   RIDGE_NEONI8MM_Q8(IQ4_NL),
-    RIDGE_NEONI8MM_Q8(IQ4_XS), RIDGE_NEONI8MM_Q8(IQ1_S), RIDGE_NEONI8MM_Q8(IQ1_M),   RIDGE_NEONI8MM_Q8(IQ2_XXS),
-    RIDGE_NEONI8MM_Q8(IQ2_XS), RIDGE_NEONI8MM_Q8(IQ2_S), RIDGE_NEONI8MM_Q8(IQ3_XXS), RIDGE_NEONI8MM_Q8(IQ3_S),
-    RIDGE_NEONI8MM_Q8(TQ1_0),  RIDGE_NEONI8MM_Q8(TQ2_0),
+    RIDGE_NEONI8MM_Q8(Q4_0),   RIDGE_NEONI8MM_Q8(Q4_1), RIDGE_NEONI8MM_Q8(Q5_0),  RIDGE_NEONI8MM_Q8(Q5_1),
+    RIDGE_NEONI8MM_Q8(Q8_0),   RIDGE_NEONI8MM_Q8(Q2_K), RIDGE_NEONI8MM_Q8(Q3_K),  RIDGE_NEONI8MM_Q8(Q4_K),
+    RIDGE_NEONI8MM_Q8(Q5_K),   RIDGE_NEONI8MM_Q8(Q6_K), RIDGE_NEONI8MM_Q8(MXFP4), RIDGE_NEONI8MM_Q8(IQ4_NL),
+    RIDGE_NEONI8MM_Q8(IQ4_XS),
 };
 const size_t kMatmulQ8Count = sizeof(kMatmulQ8Entries) / sizeof(kMatmulQ8Entries[0]);
 
