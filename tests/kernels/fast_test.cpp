@@ -128,13 +128,13 @@ TEST(FastKernels, Bf16ProductsAreNearTheExactOnes) {
 }
 
 TEST(FastKernels, RoundingToBf16IsToNearestEven) {
-  EXPECT_EQ(fast::to_bf16(1.0f), 0x3f80);
-  EXPECT_EQ(fast::to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);  // a tie: to the even one
-  EXPECT_EQ(fast::to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);
-  EXPECT_EQ(fast::to_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
-  EXPECT_EQ(fast::to_bf16(std::numeric_limits<float>::infinity()), 0x7f80);
-  EXPECT_EQ(fast::to_bf16(std::numeric_limits<float>::max()), 0x7f80);
-  EXPECT_TRUE(std::isnan(bf16_to_f32(fast::to_bf16(std::bit_cast<float>(0x7f800001u)))));
+  EXPECT_EQ(f32_to_bf16(1.0f), 0x3f80);
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);  // a tie: to the even one
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
+  EXPECT_EQ(f32_to_bf16(std::numeric_limits<float>::infinity()), 0x7f80);
+  EXPECT_EQ(f32_to_bf16(std::numeric_limits<float>::max()), 0x7f80);
+  EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(std::bit_cast<float>(0x7f800001u)))));
 }
 
 TEST(FastKernels, AreChosenOnlyWhenAskedFor) {

@@ -74,7 +74,7 @@ struct Dot {
     for (size_t p = 0; p < count; ++p) acc[p] = _mm512_setzero_ps();
     for (size_t c = 0; c < args.cols; c += 2) {
       const bool whole = c + 1 < args.cols;
-      const uint16_t x[2] = {fast::to_bf16(args.x[c]), whole ? fast::to_bf16(args.x[c + 1]) : uint16_t{0}};
+      const uint16_t x[2] = {f32_to_bf16(args.x[c]), whole ? f32_to_bf16(args.x[c + 1]) : uint16_t{0}};
       const __m512bh activations = as_pairs(pair(x));
       const __mmask16 mask = whole ? 0xffff : 0x00ff;
 #pragma GCC unroll 4

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "tensor/half.h"
 
 namespace ridge::fast {
 namespace {
@@ -33,14 +34,6 @@ struct Bf16Block {
   size_t pairs;
   float (*c)[tokens][16];  // [2 panels][tokens][16 rows]
 };
-
-// To nearest, ties to even; a NaN stays one.
-inline uint16_t to_bf16(float value) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &value, 4);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
 
 inline size_t bf16_panel_stride(size_t cols) { return (32 * cols + 63) / 64 * 64; }
 
@@ -101,7 +94,7 @@ class Bf16Product {
     for (size_t t = 0; t < blocks * Engine::kTokens; ++t, x += kBf16Columns) {
       const float* from = args.x + (part.token + t) * args.x_stride + part.col;
       const size_t count = t < part.tokens ? part.count : 0;
-      for (size_t c = 0; c < count; ++c) x[c] = to_bf16(from[c]);
+      for (size_t c = 0; c < count; ++c) x[c] = f32_to_bf16(from[c]);
       for (size_t c = count; c < 2 * pairs; ++c) x[c] = 0;
     }
   }
