@@ -80,6 +80,12 @@ void StreamSlots::read_ahead() {
 void StreamSlots::submit(Slot& slot, BlockId block) {
   const std::vector<PiecePlace>& places = options_.layout->blocks[block];
   const Program& program = *options_.program;
+  if (options_.trace != nullptr) {
+    slot.submitted = TraceClock::now();
+    if (slot.content == Content::ready) {
+      options_.trace->add({.lane = Lane::release, .block = slot.block, .begin = slot.submitted, .end = slot.submitted});
+    }
+  }
   slot.content = Content::loading;
   slot.block = block;
   slot.error.reset();
@@ -87,7 +93,6 @@ void StreamSlots::submit(Slot& slot, BlockId block) {
   next_tag_ = next_tag_ == last_tag_ ? first_tag_ : next_tag_ + 1;
   slot.turn = next_turn_++;
   slot.pieces.clear();
-  if (options_.trace != nullptr) slot.submitted = TraceClock::now();
   for (size_t i = 0; i < places.size(); ++i) {
     const Piece& piece = program.blocks[block].pieces[i];
     const StoredTensor& t = program.tensors[piece.tensor];

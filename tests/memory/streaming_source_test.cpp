@@ -275,9 +275,16 @@ TEST_F(StreamingSourceTest, TraceTellsReadsAndWaits) {
   source.reset();
   uint64_t read = 0;
   size_t reads = 0;
+  std::map<BlockId, int> held;  // reads less releases
   for (const TraceEvent& e : trace.take()) {
-    EXPECT_TRUE(e.lane == Lane::read || e.lane == Lane::wait);
+    EXPECT_TRUE(e.lane == Lane::read || e.lane == Lane::wait || e.lane == Lane::release);
     EXPECT_LE(e.begin, e.end);
+    if (e.lane == Lane::read) {
+      EXPECT_EQ(++held[e.block], 1) << e.block;
+    }
+    if (e.lane == Lane::release) {
+      EXPECT_EQ(--held[e.block], 0) << e.block;
+    }
     EXPECT_EQ(e.block % 2, 1u);
     if (e.lane == Lane::read) {
       ++reads;
@@ -285,6 +292,9 @@ TEST_F(StreamingSourceTest, TraceTellsReadsAndWaits) {
     }
   }
   EXPECT_GE(reads, 12u);
+  int left = 0;
+  for (const auto& [block, count] : held) left += count;
+  EXPECT_LE(left, 2);  // slots
   EXPECT_GE(read, 2 * o.placement.streamed_bytes(rows_.program));
 }
 
