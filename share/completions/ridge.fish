@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models
+set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -18,6 +18,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d '
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a report -d 'an HTML page of a trace'
 
 # A model: a file, or the name of a demo model.
 complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack' -F -a 'smollm2-135m gemma3-270m'
@@ -56,13 +57,16 @@ complete -c ridge -n "$run" -l logit-bias -x -d 'TOKEN=BIAS'
 complete -c ridge -n "$run" -l seed -x -d 'the same seed gives the same text'
 
 complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run bench' -l trace -r -F -d 'write what happened when'
+complete -c ridge -n '__fish_seen_subcommand_from report' -F
+complete -c ridge -n '__fish_seen_subcommand_from report' -l pass -x -d 'draw these passes'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l lines-json -d 'JSON array of strings in, of ids out'
 complete -c ridge -n '__fish_seen_subcommand_from detokenize' -l show-special -d 'print control tokens too'
 complete -c ridge -n '__fish_seen_subcommand_from logits' -l tokens -x -d 'token ids'
-complete -c ridge -n '__fish_seen_subcommand_from logits probe pack' -s o -l output -r -F -d 'write to this file'
+complete -c ridge -n '__fish_seen_subcommand_from logits probe pack report' -s o -l output -r -F -d 'write to this file'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l window -x -d 'tokens read at a time'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l windows -x -d 'at most this many'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l kl -d 'KL divergence from the exact arithmetic'

@@ -268,8 +268,10 @@ void Group::describe(BenchReport& report) const {
 Result<void> Group::run(BenchReport& report) {
   RIDGE_TRY(open());
   describe(report);
+  if (options_.opened) RIDGE_TRY(options_.opened(*engine_));
   RIDGE_TRY(repeat());
   if (options_.profile && !interrupted()) RIDGE_TRY(take_profiles());
+  if (options_.measured) RIDGE_TRY(options_.measured(*engine_));
   peak_ = peak_memory();
   for (const Trial& trial : trials_) {
     if (!trial.samples.empty()) report.results.push_back(result_of(trial));

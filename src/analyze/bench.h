@@ -30,6 +30,8 @@ struct BenchOptions {
   bool profile = false;  // afterwards run each test once more and say where its time goes
   const std::atomic<bool>* interrupted = nullptr;
   std::function<void(uint64_t tokens)> progress = nullptr;  // so many tokens more are done
+  // The engine of one thread count and depth has opened, and has measured all of its tests; its error ends the run.
+  std::function<Result<void>(const Engine&)> opened = nullptr, measured = nullptr;
 };
 
 enum class BenchTest : uint8_t { prefill, decode };

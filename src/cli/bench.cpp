@@ -13,6 +13,7 @@
 #include "base/number_list.h"
 #include "base/progress.h"
 #include "cli/common.h"
+#include "cli/trace_file.h"
 #include "report/bench_report.h"
 #include "report/bench_store.h"
 
@@ -31,7 +32,7 @@ constexpr const char* kExamples =
 struct Flags {
   EngineFlags engine;
   std::string prompts = "512", generated = "128", depths = "0";
-  std::optional<std::string> threads, db, label;
+  std::optional<std::string> threads, db, label, trace;
   int repetitions = 5;
   bool profile = false, json = false, jsonl = false, csv = false, sql = false;
   std::vector<std::string> compare;
@@ -85,6 +86,19 @@ Result<BenchOptions> bench_options(const Flags& flags) {
   return options;
 }
 
+// A trace belongs to one engine.
+Result<TraceFile> trace_file(const Flags& flags, BenchOptions& options) {
+  if (options.threads.size() > 1 || options.depths.size() > 1) {
+    return usage_error("--trace follows one engine: give one --threads and one --depth");
+  }
+  TraceFile file = RIDGE_TRY(TraceFile::create(*flags.trace, "ridge bench"));
+  options.engine.trace = file.trace();
+  options.opened = [path = *flags.trace](const Engine& engine) {
+    return refuse_overwriting(path, engine.model().file().files(), "--trace");
+  };
+  return file;
+}
+
 // The table says it itself.
 void say_contention(const BenchReport& report) {
   auto contended = [](const BenchResult& r) { return !r.contention.empty(); };
@@ -100,6 +114,9 @@ Result<void> measure(const Flags& flags) {
   if (flags.db && flags.db->empty()) return usage_error("--db needs the name of a file");
   std::optional<BenchStore> store;
   if (flags.db) store = RIDGE_TRY(BenchStore::open(*flags.db));
+  std::optional<TraceFile> trace;
+  if (flags.trace) trace.emplace(RIDGE_TRY(trace_file(flags, options)));
+  if (trace) options.measured = [&](const Engine& engine) { return trace->finish(engine); };
   BenchReport report;
   {
     Progress bar("measuring", bench_work(options), ProgressUnit::items);
@@ -177,6 +194,7 @@ void add_bench(CLI::App& app) {
   command->add_flag("--jsonl", flags->jsonl, "print one JSON object per result");
   command->add_flag("--csv", flags->csv, "print comma-separated values");
   command->add_flag("--sql", flags->sql, "print SQL that creates and fills tables");
+  add("--trace", flags->trace, "FILE", "write what happened when, for `ridge report`");
   add("--db", flags->db, "FILE", "also keep the results in this SQLite file");
   add("--label", flags->label, "NAME", "name of this run in it");
   add("--compare", flags->compare, "A B", "compare two runs: labels, numbers, or .json files")->expected(2);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "cli/trace_file.h"
 #include "report/run_report.h"
 
 namespace ridge::cli {
@@ -25,7 +26,8 @@ constexpr const char* kExamples =
     "  ridge run model.gguf                                 (a chat; Ctrl-D leaves)\n"
     "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)\n"
     "  ridge run model.gguf --system \"$LONG\" -p \"\" -n 0 --save-state long.state\n"
-    "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state";
+    "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state\n"
+    "  ridge run model.gguf --memory 300M -p Hi --trace out.json";
 
 Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std::string>& words) {
   std::vector<std::pair<TokenId, float>> out;
@@ -116,10 +118,14 @@ Result<void> run(RunFlags& flags) {
   for (const std::string& stop : flags.stops) RIDGE_TRY(require_utf8(stop, "--stop"));
   options.text_bytes = text.size();
   options.states = flags.save_state || flags.load_state;
+  std::optional<TraceFile> trace;
+  if (flags.trace) trace.emplace(RIDGE_TRY(TraceFile::create(*flags.trace, "ridge run")));
+  if (trace) options.trace = trace->trace();
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
   if (flags.save_state)
     RIDGE_TRY(refuse_overwriting(*flags.save_state, engine->model().file().files(), "--save-state"));
+  if (flags.trace) RIDGE_TRY(refuse_overwriting(*flags.trace, engine->model().file().files(), "--trace"));
   if (flags.load_state) RIDGE_TRY(engine->load_state(*flags.load_state));
   if (flags.explain) note_block(explanation(*engine));
   Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
@@ -128,7 +134,10 @@ Result<void> run(RunFlags& flags) {
   }
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
   Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, text, prompt, sampler);
+  // What happened before an error is worth as much.
+  Result<void> traced = trace ? trace->finish(*engine) : Result<void>{};
   RIDGE_TRY(std::move(done));
+  RIDGE_TRY(std::move(traced));
   if (flags.stats) {
     note_block(run_table(*engine));
   } else {
@@ -192,6 +201,8 @@ void add_run(CLI::App& app) {
   command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");
+  command->add_option("--trace", flags->trace, "write what happened when, for `ridge report`")
+      ->type_name("FILE");
   command->add_flag("--stats", flags->stats, "say where the time and the bytes went");
   command->add_flag("--explain", flags->explain, "say what was planned and why");
   add_sampler_flags(*command, *flags);

@@ -10,6 +10,7 @@
 #include "machine/cpu.h"
 #include "machine/heap.h"
 #include "machine/memory_limits.h"
+#include "machine/peak_memory.h"
 
 namespace ridge {
 namespace {
@@ -204,6 +205,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
   a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
                                 options_.text_bytes * kCopiesOfText);
   a.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
+  if (options_.trace != nullptr) a.add("trace", options_.trace->memory_bytes());
   a.add("page tables and reserve", kReserve + a.total() / 256);
   return a;
 }
@@ -281,6 +283,16 @@ Result<void> Engine::allocate() {
                                                .gathered = model_->gathered(),
                                                .keep_gathered = plan_.keep_gathered,
                                                .trace = options_.trace}));
+  if (options_.trace != nullptr) {
+    const SourceStats loaded = source_->stats();
+    const TraceClock::time_point now = TraceClock::now();
+    options_.trace->add({.lane = Lane::init,
+                         .block = kNoBlock,
+                         .begin = now - loaded.load,
+                         .end = now,
+                         .bytes = loaded.load_bytes,
+                         .name = "loading the pins"});
+  }
   RIDGE_TRY(model_->load_vectors(*source_));
   machinery_ = {.kernels = &kernels_.kernels,
                 .pool = pool_.get(),
@@ -312,7 +324,22 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
   return {};
 }
 
+// The pass as a whole, and what memory the process has after it.
+void Engine::trace_pass(TraceClock::time_point begin, size_t tokens, TokenRole role) {
+  if (options_.trace == nullptr) return;
+  const TraceClock::time_point end = TraceClock::now();
+  options_.trace->add({.lane = Lane::pass,
+                       .block = kNoBlock,
+                       .begin = begin,
+                       .end = end,
+                       .tokens = static_cast<uint32_t>(tokens),
+                       .name = role == TokenRole::prompt ? "prefill" : "decode"});
+  options_.trace->add({.lane = Lane::memory, .block = kNoBlock, .begin = end, .end = end, .bytes = resident_memory()});
+  options_.trace->make_room();
+}
+
 Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role) {
+  const TraceClock::time_point begin = options_.trace ? TraceClock::now() : TraceClock::time_point{};
   Matrix<float> logits = logits_.slice_rows(0, outputs);
   written_ = std::max(written_, position() + ids.size());
   Compute compute(
@@ -321,6 +348,7 @@ Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs, TokenR
       {.ids = ids, .logits = logits});
   model_->forward(compute);
   RIDGE_TRY(compute.status());
+  trace_pass(begin, ids.size(), role);
   if (role == TokenRole::prompt && prompts_ == history_.size()) prompts_ += ids.size();
   history_.insert(history_.end(), ids.begin(), ids.end());
   return {};

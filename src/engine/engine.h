@@ -45,9 +45,9 @@ struct EngineOptions {
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
   bool need_tokenizer = true;
-  bool states = false;      // save_state() or load_state() will be called: their buffers are in the account
-  uint64_t text_bytes = 0;  // of text that will be tokenised at once, for the account
-  Trace* trace = nullptr;
+  bool states = false;              // save_state() or load_state() will be called: their buffers are in the account
+  uint64_t text_bytes = 0;          // of text that will be tokenised at once, for the account
+  Trace* trace = nullptr;           // its memory is in the account
   StageProfile* profile = nullptr;  // told where the time goes while it listens
 };
 
@@ -125,6 +125,7 @@ class Engine {
   Result<void> choose_context();
   Result<void> allocate();
   Result<void> pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role);
+  void trace_pass(TraceClock::time_point begin, size_t tokens, TokenRole role);
   Result<void> check_ids(std::span<const TokenId> ids) const;
   KvOptions kv_options(uint64_t context, uint32_t batch) const;
   Result<StateIdentity> state_identity();

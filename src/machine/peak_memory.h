@@ -15,5 +15,7 @@ namespace ridge {
 // Begins anew. False where the kernel does not permit it: then the peak is of the whole process.
 bool reset_peak_memory();
 uint64_t peak_memory();
+// Now, without page tables: cheap enough for once per pass (a few µs). 0 where the kernel does not tell.
+uint64_t resident_memory();
 
 }  // namespace ridge

@@ -50,7 +50,7 @@ uint64_t panel_scratch_bytes(const Program& program) {
 }
 
 Compute::Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io)
-    : Ops(shape), model_(model), m_(machinery), io_(io) {
+    : Ops(shape), model_(model), m_(machinery), io_(io), trace_(machinery.trace) {
   auto begun = m_.source->begin_pass({.tokens = shape.tokens, .position = shape.position});
   if (!begun.ok()) fail(begun.error());
 }
@@ -80,6 +80,7 @@ void Compute::each_token(size_t tokens, FunctionRef<void(size_t token)> job) {
 
 Rows Compute::embed(const Weight& table) {
   StageTimer timer(m_.profile, Stage::embed);
+  WorkTrace work(trace_, "embedding");
   Rows x = temp(table.cols);
   // The rope tables of the pass are made here, once for all layers.
   for (const RopeTable& rope : model_.rope_tables()) {
@@ -216,13 +217,14 @@ void Compute::product(Rows x, std::span<const LinearPart> parts) {
 }
 
 Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8) {
+  trace_.between();
   if (!lease_.holds(slice.block)) {
     StageTimer timer(m_.profile, Stage::storage);
     lease_.release();
     lease_ = RIDGE_TRY(m_.source->acquire(slice.block));
+    trace_.resume();
   }
   const Program& program = m_.source->program();
-  auto begin = m_.trace ? TraceClock::now() : TraceClock::time_point{};
   constexpr size_t kMostParts = 8;
   Work works[kMostParts];
   RIDGE_CHECK(slice.piece_count <= kMostParts, "a linear step has at most eight matrices");
@@ -241,7 +243,7 @@ Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> 
                 .out_stride = part->out.stride};
   }
   run_works({works, slice.piece_count}, x, x8);
-  if (m_.trace) m_.trace->add({Lane::compute, slice.block, begin, TraceClock::now(), 0});
+  trace_.block(slice.block);
   return {};
 }
 

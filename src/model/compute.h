@@ -15,8 +15,8 @@
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "model/ops.h"
+#include "model/pass_trace.h"
 #include "model/stage_profile.h"
-#include "program/trace.h"
 
 namespace ridge {
 
@@ -105,6 +105,7 @@ class Compute : public Ops {
   size_t expert_group_ = 0;  // of the next experts()
   Lease lease_;
   std::vector<Rows> rope_;  // [tokens, rot] per table
+  PassTrace trace_;
   std::optional<Error> error_;
 };
 

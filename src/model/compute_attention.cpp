@@ -153,6 +153,7 @@ uint64_t attention_floats(const Model& model, uint64_t context, int workers) {
 
 void Compute::attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) {
   StageTimer timer(m_.profile, Stage::attention);
+  WorkTrace work(trace_, "attention");
   if (failed()) return;
   KvCache& cache = *m_.cache;
   uint64_t capacity = cache.capacity(call.layer);

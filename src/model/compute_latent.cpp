@@ -32,22 +32,23 @@ void Compute::latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out
   for (const Slice& slice : slices) {
     auto heads = latent_slice(call, slice);
     if (!heads.ok()) return fail(heads.error());
-    auto begin = m_.trace ? TraceClock::now() : TraceClock::time_point{};
     if (shape().role == TokenRole::generated) {
       attend_absorbed(context, heads.value(), temps);
     } else {
       attend_expanded(context, heads.value(), temps);
     }
-    if (m_.trace) m_.trace->add({Lane::compute, slice.block, begin, TraceClock::now(), 0});
+    trace_.block(slice.block);
   }
 }
 
 // The heads of a slice, and where their weights are while the lease lives.
 Result<LatentSlice> Compute::latent_slice(const LatentCall& call, const Slice& slice) {
+  trace_.between();
   if (!lease_.holds(slice.block)) {
     StageTimer timer(m_.profile, Stage::storage);
     lease_.release();
     lease_ = RIDGE_TRY(m_.source->acquire(slice.block));
+    trace_.resume();
   }
   const Block& block = m_.source->program().blocks[slice.block];
   auto rows_of = [&](uint32_t i, const Weight& weight) {

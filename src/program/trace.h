@@ -35,6 +35,11 @@ enum class Lane : uint8_t {
 };
 inline constexpr size_t kLaneCount = 7;
 
+inline const char* name_of_lane(Lane lane) {
+  constexpr const char* kNames[kLaneCount] = {"compute", "read", "wait", "init", "release", "pass", "memory"};
+  return kNames[static_cast<size_t>(lane)];
+}
+
 using TraceClock = std::chrono::steady_clock;
 
 inline constexpr BlockId kNoBlock = std::numeric_limits<BlockId>::max();
