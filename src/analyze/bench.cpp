@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 
 #include "analyze/bench_cost.h"
 #include "analyze/bench_stages.h"
@@ -259,8 +260,11 @@ BenchResult Group::result_of(const Trial& trial) const {
 void Group::describe(BenchReport& report) const {
   const Model& model = engine_->model();
   report.machine.isa = name_of(engine_->kernels().kernels.isa);
+  report.kv_type = name_of(engine_->kv_type());
+  // Not every file says what its model is called.
+  const std::string& name = model.config().name;
   report.model = {.path = options_.engine.path,
-                  .name = model.config().name,
+                  .name = name.empty() ? std::filesystem::path(options_.engine.path).filename().string() : name,
                   .architecture = model.config().architecture,
                   .weight_bytes = engine_->plan().program.memory_bytes_of_a_pass()};
 }

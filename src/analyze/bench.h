@@ -79,6 +79,7 @@ struct BenchReport {
   BenchModel model;
   // Words of whoever runs the benchmark: the version of ridge, a name for the run, the arithmetic.
   std::string version, label, numerics = "default";
+  std::string kv_type;         // of the keys and values
   uint64_t memory_budget = 0;  // 0: none
   std::vector<BenchResult> results;
   bool interrupted = false;  // some tests are missing

@@ -62,6 +62,16 @@ Result<std::vector<int>> parse_threads(const std::string& text) {
   return threads;
 }
 
+// A test named twice would be measured twice and compared with itself.
+template <class Number>
+std::vector<Number> once(const std::vector<Number>& numbers) {
+  std::vector<Number> out;
+  for (Number n : numbers) {
+    if (std::find(out.begin(), out.end(), n) == out.end()) out.push_back(n);
+  }
+  return out;
+}
+
 // Longer texts than any context has would only overflow sums.
 Result<std::vector<uint64_t>> parse_tokens(const std::string& text, const char* flag) {
   constexpr uint64_t kMost = uint64_t{1} << 24;
@@ -69,7 +79,7 @@ Result<std::vector<uint64_t>> parse_tokens(const std::string& text, const char* 
   for (uint64_t n : numbers) {
     if (n > kMost) return usage_error(fmt::format("{} {}: {} is too long: give at most {}", flag, text, n, kMost));
   }
-  return numbers;
+  return once(numbers);
 }
 
 Result<BenchOptions> bench_options(const Flags& flags) {
@@ -77,7 +87,7 @@ Result<BenchOptions> bench_options(const Flags& flags) {
   options.prompts = RIDGE_TRY(parse_tokens(flags.prompts, "--prompt"));
   options.generated = RIDGE_TRY(parse_tokens(flags.generated, "--generate"));
   options.depths = RIDGE_TRY(parse_tokens(flags.depths, "--depth"));
-  if (flags.threads) options.threads = RIDGE_TRY(parse_threads(*flags.threads));
+  if (flags.threads) options.threads = once(RIDGE_TRY(parse_threads(*flags.threads)));
   options.engine = RIDGE_TRY(engine_options(flags.engine));
   options.repetitions = flags.repetitions;
   options.profile = flags.profile;

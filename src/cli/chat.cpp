@@ -8,6 +8,7 @@
 
 #include <clocale>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/run.h"
@@ -80,6 +81,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
   Conversation conversation(engine, prompt, flags);
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
+  bool told_reuse = false;
   for (;;) {
     clear_interrupt();
     std::optional<std::string> line = read_line();
@@ -115,6 +117,10 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
     if (!answer.ok()) return answer.error();
     conversation.say("assistant", answer.value().text);
     RIDGE_TRY(print("\n"));
+    if (flags.load_state && !std::exchange(told_reuse, true)) {
+      note(fmt::format("{} of {} prompt tokens were in the state", answer.value().reused_tokens,
+                       answer.value().prompt_tokens));
+    }
     if (answer.value().reason == StopReason::context_full) note("the answer was cut: the context is full");
   }
 }

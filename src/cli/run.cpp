@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "format/file_stream.h"
+#include "format/output_file.h"
 #include "report/run_report.h"
 
 namespace ridge::cli {
@@ -116,6 +118,9 @@ Result<void> run(RunFlags& flags) {
   for (const std::string& stop : flags.stops) RIDGE_TRY(require_utf8(stop, "--stop"));
   options.text_bytes = text.size();
   options.states = flags.save_state || flags.load_state;
+  // Found out now, not after minutes of loading and reading.
+  if (flags.load_state) (void)RIDGE_TRY(FileStream::open(*flags.load_state));
+  if (flags.save_state) (void)RIDGE_TRY(OutputFile::create(*flags.save_state));
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
   if (flags.save_state)

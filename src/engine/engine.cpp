@@ -410,16 +410,15 @@ Result<void> Engine::load_state(const std::string& path) {
   return {};
 }
 
-Result<std::vector<Engine::Needs>> Engine::needs(const std::string& path, std::span<const uint64_t> contexts,
-                                                 std::optional<KvType> kv_type) {
+Result<std::vector<Engine::Needs>> Engine::needs(const EngineOptions& options, std::span<const uint64_t> contexts) {
   Engine engine;
-  engine.options_ = {.path = path, .kv_type = kv_type, .need_tokenizer = false};
+  engine.options_ = options;
   RIDGE_TRY(engine.prepare());
   std::vector<Needs> out;
   for (uint64_t context : contexts) {
     PlanInput input = engine.plan_input(context);
     input.budget = std::nullopt;
-    Needs needs{.context = context, .kv_type = engine.kv_type_};
+    Needs needs{.context = context, .program = engine.process_.mapped_files, .kv_type = engine.kv_type_};
     needs.smallest = smallest_account(input).total();
     needs.kv = KvCache::bytes(engine.model_->kv_layers(), engine.kv_options(context, 1));
     needs.resident = RIDGE_TRY(make_plan(input)).account.total();

@@ -105,13 +105,13 @@ class Engine {
   Result<void> save_state(const std::string& path);
   Result<void> load_state(const std::string& path);
 
-  // For `ridge info`: what runs at these contexts would need, without loading weights.
+  // What runs with these options would need at these contexts, whatever budget and context they name; loads no weights.
   struct Needs {
     uint64_t context = 0, smallest = 0, resident = 0, kv = 0;
+    uint64_t program = 0;  // of them: code and libraries, which two engines of one process share
     KvType kv_type = KvType::f16;
   };
-  static Result<std::vector<Needs>> needs(const std::string& path, std::span<const uint64_t> contexts,
-                                          std::optional<KvType> kv_type = {});
+  static Result<std::vector<Needs>> needs(const EngineOptions& options, std::span<const uint64_t> contexts);
 
  private:
   Engine() = default;

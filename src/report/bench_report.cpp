@@ -27,6 +27,7 @@ Json flat_run(const BenchReport& report) {
           {"path", report.model.path},
           {"weight_bytes", report.model.weight_bytes},
           {"numerics", report.numerics},
+          {"kv_type", report.kv_type},
           {"memory_budget", report.memory_budget}};
 }
 
@@ -189,7 +190,11 @@ std::string footnotes(const BenchReport& report) {
     shares = shares || r.roof_share;
     above = above || (r.roof_share && *r.roof_share > kBelievable);
   }
-  text += fmt::format("interval: order statistics of the median, coverage {:.1f} %\n", coverage * 100);
+  if (coverage > 0) {
+    text += fmt::format("interval: order statistics of the median, coverage {:.1f} %\n", coverage * 100);
+  } else {
+    text += "interval: none with one repetition; -r asks for more\n";
+  }
   if (read > 0 && peak > 0) {
     text += fmt::format("roofs of this run: memory reads {} GB/s, int8 {} Gop/s; a share is of the nearer one\n",
                         figure(read), figure(peak));
@@ -225,13 +230,10 @@ std::string bench_table(const BenchReport& report) {
 }
 
 nlohmann::ordered_json bench_json(const BenchReport& report) {
-  Json machine = {{"cpu", report.machine.cpu},
-                  {"isa", report.machine.isa},
-                  {"cpus", report.machine.cpus},
-                  {"measured_at", report.machine.measured_at},
-                  {"ridge", report.version},
-                  {"numerics", report.numerics},
-                  {"memory_budget", report.memory_budget}};
+  Json machine = {{"cpu", report.machine.cpu},   {"isa", report.machine.isa},
+                  {"cpus", report.machine.cpus}, {"measured_at", report.machine.measured_at},
+                  {"ridge", report.version},     {"numerics", report.numerics},
+                  {"kv_type", report.kv_type},   {"memory_budget", report.memory_budget}};
   if (!report.label.empty()) machine["label"] = report.label;
   Json results = Json::array();
   for (const BenchResult& r : report.results) results.push_back(result_json(report, r));
@@ -295,6 +297,7 @@ std::string comparison_table(const RecordedRun& a, const RecordedRun& b) {
       text += fmt::format("only in {}: {} {} at depth {}, threads {}\n", which, s.test, s.tokens, s.depth, s.threads);
     }
   };
+  for (const std::string& what : differences(a, b)) text += fmt::format("\nnot the same in both: {}", printable(what));
   text += "\nmedians; p: two-sided exact rank test of Mann and Whitney, a difference counts below 0.05\n";
   if (contended) text += "! contended while measured\n";
   only(c.only_a, "A");
@@ -317,8 +320,11 @@ nlohmann::ordered_json comparison_json(const RecordedRun& a, const RecordedRun& 
                      {"verdict", name_of(t.verdict)},
                      {"contended", t.a.contended || t.b.contended}});
   }
-  auto side = [](const RecordedRun& run) { return Json{{"name", run.name}, {"model", run.model}, {"cpu", run.cpu}}; };
-  return {{"a", side(a)}, {"b", side(b)}, {"tests", tests}};
+  auto side = [](const RecordedRun& run) {
+    return Json{{"name", run.name},         {"model", run.model},     {"cpu", run.cpu},
+                {"numerics", run.numerics}, {"kv_type", run.kv_type}, {"memory_budget", run.memory_budget}};
+  };
+  return {{"a", side(a)}, {"b", side(b)}, {"differs", differences(a, b)}, {"tests", tests}};
 }
 
 }  // namespace ridge

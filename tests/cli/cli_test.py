@@ -294,6 +294,18 @@ def test_memory():
             check(r.returncode == 0 and peak <= m << 20, f"{file} with --memory {m}M: peak {peak}")
 
 
+def test_kl():
+    """Two engines share a budget: the one that the refusal names is enough."""
+    model = tiny_file(layers=2)
+    text = write(os.path.join(T, "text.txt"), b"the theme of this text is that it goes on and on " * 40)
+    words = ["perplexity", model, text, "--window", "64", "--windows", "1", "--kl", "--json"]
+    fails(4, [*words, "--memory", "1M"], "--kl runs two engines")
+    least = run(*words, "--memory", "1M").stderr.split("give --memory ")[-1].split()[0]
+    r = run(*words, "--memory", least)
+    check(r.returncode == 0 and json.loads(r.stdout)["kl"]["positions"] == 64, f"--kl in {least}: {r.returncode} {r.stderr}")
+    check(r.stdout == run(*words).stdout, "--kl gives the same figures within a budget")
+
+
 def test_pack():
     model = tiny_file(layers=2)
     pack = os.path.join(T, "tiny.ridge")
@@ -447,6 +459,9 @@ def test_states():
     fails(3, ["run", model, "-p", "hi", "--load-state", flipped, "--numerics", "exact"], "damaged")
     fails(2, ["run", model, "-p", "hi", "--save-state", model], "lost")
     fails(5, ["run", model, "-p", "hi", "-n", "0", "--save-state", os.path.join(T, "no", "folder.state")], "folder.state")
+    # Before the model is even looked at: minutes may pass until a state is written.
+    fails(5, ["run", "absent.gguf", "-p", "hi", "--save-state", os.path.join(T, "no", "folder.state")], "folder.state")
+    fails(3, ["run", "absent.gguf", "-p", "hi", "--load-state", os.path.join(T, "absent.state")], "absent.state")
     link = os.path.join(T, "link.state")
     os.symlink(os.path.basename(state), link)
     linked = run("run", model, "--raw", "-p", long, "-n", "0", "--save-state", link)
