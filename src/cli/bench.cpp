@@ -51,10 +51,9 @@ Result<BenchFormat> format_of(const Flags& flags) {
 }
 
 Result<std::vector<int>> parse_threads(const std::string& text) {
-  constexpr uint64_t kMostThreads = 256;
   std::vector<int> threads;
   for (uint64_t n : RIDGE_TRY(parse_numbers(text, "--threads"))) {
-    if (n < 1 || n > kMostThreads) {
+    if (n < 1 || n > static_cast<uint64_t>(kMostThreads)) {
       return usage_error(fmt::format("--threads {}: {} is no usable number: give 1 to {}", text, n, kMostThreads));
     }
     threads.push_back(static_cast<int>(n));

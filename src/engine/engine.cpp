@@ -14,7 +14,6 @@
 namespace ridge {
 namespace {
 
-constexpr int kMostThreads = 256;
 constexpr uint64_t kMostContext = uint64_t{1} << 24;
 constexpr uint64_t kDefaultContext = 4096, kSmallestContext = 512;
 // A pass of 128 tokens already keeps the integer units busy; longer ones only cost workspace (docs/measurements.md).

@@ -31,6 +31,8 @@
 
 namespace ridge {
 
+constexpr int kMostThreads = 256;
+
 struct EngineOptions {
   std::string path;
   std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers

@@ -105,12 +105,12 @@ struct Reader {
 };
 
 constexpr int64_t kMostBytes = int64_t{1} << 60;
-constexpr int64_t kMostThreads = 1 << 16;
+constexpr int64_t kMostCount = 1 << 16;  // of threads or requests
 
 Result<ReadPoint> read_point(const Reader& in) {
   ReadPoint point;
   point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
-  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostThreads)));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
   point.huge_pages = RIDGE_TRY(in.flag("huge_pages"));
   point.gb_per_s = RIDGE_TRY(in.measured());
   return point;
@@ -119,7 +119,7 @@ Result<ReadPoint> read_point(const Reader& in) {
 Result<StoragePoint> storage_point(const Reader& in) {
   StoragePoint point;
   point.request_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("request_bytes", kMostBytes)));
-  point.depth = static_cast<int>(RIDGE_TRY(in.positive("depth", kMostThreads)));
+  point.depth = static_cast<int>(RIDGE_TRY(in.positive("depth", kMostCount)));
   point.direct = RIDGE_TRY(in.flag("direct"));
   point.gb_per_s = RIDGE_TRY(in.measured());
   return point;
