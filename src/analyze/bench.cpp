@@ -10,6 +10,7 @@
 #include "analyze/bench_stages.h"
 #include "analyze/bench_stats.h"
 #include "analyze/roofs.h"
+#include "analyze/stream_reads.h"
 #include "machine/cpu.h"
 #include "machine/peak_memory.h"
 #include "machine/probe_contention.h"
@@ -35,10 +36,11 @@ std::string utc_now() {
 
 // The roofs around one repetition: the better of before and after, since a disturbance only ever lowers them.
 struct Roofs {
-  double read_gb_per_s = 0;
+  double read_gb_per_s = 0, storage_gb_per_s = 0;
   ComputePeaks peaks;
   static Roofs better(const Roofs& a, const Roofs& b) {
     return {std::max(a.read_gb_per_s, b.read_gb_per_s),
+            std::max(a.storage_gb_per_s, b.storage_gb_per_s),
             {std::max(a.peaks.int8_gops, b.peaks.int8_gops), std::max(a.peaks.float_gops, b.peaks.float_gops)}};
   }
 };
@@ -82,7 +84,7 @@ class Group {
   Result<double> evaluate(const Trial& trial, uint64_t tokens, Sampler* sampler);
   Result<void> repeat();
   Result<void> take_profiles();
-  Roofs roofs_now() const;
+  Result<Roofs> roofs_now() const;
   BenchResult result_of(const Trial& trial) const;
   void describe(BenchReport& report) const;
 
@@ -93,6 +95,7 @@ class Group {
   StageProfile profile_;  // outlives the engine, which holds a pointer to it
   std::unique_ptr<Engine> engine_;
   std::optional<WeightReads> reads_;
+  std::optional<StreamReads> stream_reads_;
   std::vector<TokenId> ids_;
   CpuWatch others_;
   uint64_t peak_ = 0;
@@ -113,6 +116,7 @@ Result<void> Group::open() {
   engine.profile = &profile_;
   engine_ = RIDGE_TRY(Engine::open(engine));
   reads_.emplace(*engine_);
+  stream_reads_.emplace(*engine_);
   ids_ = bench_tokens(*engine_, depth_ + longest);
   for (Trial& trial : trials_) {
     TestShape shape{.tokens = trial.tokens, .depth = depth_};
@@ -149,12 +153,17 @@ Result<double> Group::evaluate(const Trial& trial, uint64_t tokens, Sampler* sam
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Roofs Group::roofs_now() const {
+Result<Roofs> Group::roofs_now() const {
   Roofs roofs;
   if (reads_->possible()) {
     roofs.read_gb_per_s = reads_->measure();
   } else if (engine_->rates().memory_measured) {
     roofs.read_gb_per_s = engine_->rates().memory / 1e9;
+  }
+  if (stream_reads_->possible()) {
+    roofs.storage_gb_per_s = RIDGE_TRY(stream_reads_->measure());
+  } else if (engine_->rates().storage_measured) {
+    roofs.storage_gb_per_s = engine_->rates().storage / 1e9;
   }
   roofs.peaks = measure_peaks(*engine_->machinery().pool);
   return roofs;
@@ -168,7 +177,7 @@ Result<void> Group::repeat() {
     uint64_t tokens = trial.test == BenchTest::prefill ? trial.tokens : std::min(trial.tokens, kWarmUpDecode);
     RIDGE_TRY(evaluate(trial, tokens, nullptr));
   }
-  Roofs before = roofs_now();
+  Roofs before = RIDGE_TRY(roofs_now());
   for (int r = 0; r < options_.repetitions; ++r) {
     for (Trial& trial : trials_) {
       RIDGE_TRY(bring_to_depth());
@@ -177,7 +186,7 @@ Result<void> Group::repeat() {
       double seconds = RIDGE_TRY(evaluate(trial, trial.tokens, nullptr));
       trial.watch.stop(threads_);
       if (interrupted()) return {};
-      Roofs after = roofs_now();
+      Roofs after = RIDGE_TRY(roofs_now());
       trial.samples.push_back({seconds, Roofs::better(before, after)});
       before = after;
     }
@@ -239,9 +248,10 @@ BenchResult Group::result_of(const Trial& trial) const {
     return int_ops / (s.roofs.peaks.int8_gops * 1e9) + flops / (s.roofs.peaks.float_gops * 1e9);
   });
   bool streams = plan.placement.streams();
-  const Rates& rates = engine_->rates();
-  if (streams && rates.storage_measured) {
-    r.storage_share = share(rates.storage, [&](const Sample&) { return streamed / rates.storage; });
+  r.storage_roof_gb_per_s = median_over(trial.samples, [](const Sample& s) { return s.roofs.storage_gb_per_s; });
+  if (streams) {
+    r.storage_share =
+        share(r.storage_roof_gb_per_s, [&](const Sample& s) { return streamed / (s.roofs.storage_gb_per_s * 1e9); });
   }
   if (streams && !r.storage_share) {
     r.roof_share = std::nullopt;  // the roof that matters is not known

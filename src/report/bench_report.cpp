@@ -49,6 +49,7 @@ Json flat_result(const BenchResult& r) {
           {"compute_share", share_or_null(r.compute_share)},
           {"storage_share", share_or_null(r.storage_share)},
           {"read_roof_gb_per_s", r.read_roof_gb_per_s},
+          {"storage_roof_gb_per_s", r.storage_roof_gb_per_s},
           {"int8_peak_gop_per_s", r.int8_peak_gop_per_s},
           {"float_peak_gop_per_s", r.float_peak_gop_per_s},
           {"peak_bytes", r.peak_bytes},
@@ -179,13 +180,14 @@ constexpr double kBelievable = 1.03;
 
 std::string footnotes(const BenchReport& report) {
   std::string text;
-  double coverage = 1, read = 0, peak = 0;
+  double coverage = 1, read = 0, peak = 0, storage = 0;
   std::string contention;
   bool shares = false, above = false;
   for (const BenchResult& r : report.results) {
     coverage = std::min(coverage, r.ci_coverage);
     read = std::max(read, r.read_roof_gb_per_s);
     peak = std::max(peak, r.int8_peak_gop_per_s);
+    if (r.storage_gb_per_s > 0) storage = std::max(storage, r.storage_roof_gb_per_s);
     if (contention.empty()) contention = r.contention;
     shares = shares || r.roof_share;
     above = above || (r.roof_share && *r.roof_share > kBelievable);
@@ -196,10 +198,11 @@ std::string footnotes(const BenchReport& report) {
     text += "interval: none with one repetition; -r asks for more\n";
   }
   if (read > 0 && peak > 0) {
-    text += fmt::format("roofs of this run: memory reads {} GB/s, int8 {} Gop/s; a share is of the nearer one\n",
-                        figure(read), figure(peak));
+    text +=
+        fmt::format("roofs of this run: memory reads {} GB/s, {}int8 {} Gop/s; a share is of the nearest one\n",
+                    figure(read), storage > 0 ? fmt::format("storage {} GB/s, ", figure(storage)) : "", figure(peak));
   }
-  if (!shares) text += "no share of a roof: weights stream, and `ridge probe` has not measured storage here\n";
+  if (!shares) text += "no share of a roof: experts stream, and `ridge probe` has not measured storage here\n";
   if (above) text += "a share above 100 %: a roof was disturbed while it was measured; measure again\n";
   if (!contention.empty()) text += fmt::format("! contended, such as: {}\n", contention);
   if (report.interrupted) text += "stopped by Ctrl-C: some tests are missing\n";
