@@ -54,7 +54,7 @@ class StreamingSource : public WeightSource {
   static SourceMemory memory(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                              bool keep_gathered);
 
-  // "io_uring, O_DIRECT, 8 requests of 512 KiB" and the reasons for what was not used.
+  // "io_uring, O_DIRECT, 32 requests of 256 KiB" and the reasons for what was not used.
   virtual std::string io_description() const = 0;
 };
 
