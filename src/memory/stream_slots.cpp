@@ -21,10 +21,26 @@ StreamSlots::StreamSlots(const StreamSlotsOptions& options, const SlotRegion& re
   slots_.resize(region.slots);
   claimed_.reserve(region.slots);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
-  if (region.blocks == SlotBlocks::on_demand) return;
+  replan();
+}
+
+void StreamSlots::replan() {
+  order_.clear();
+  cursor_ = 0;
+  if (urgent_) return;
   for (const Visit& visit : options_.program->visits) {
     const bool streams = !options_.placement->pinned[visit.block] && !options_.program->blocks[visit.block].on_demand;
     if (streams) order_.push_back(visit.block);
+  }
+}
+
+void StreamSlots::clear() {
+  for (Slot& slot : slots_) {
+    RIDGE_CHECK(slot.leases == 0, "slots are cleared between passes");
+    // Nobody waits for these bytes any more, nor for what went wrong with them.
+    if (slot.content == Content::loading) (void)finish_load(slot);
+    slot.content = Content::nothing;
+    slot.error.reset();
   }
 }
 
@@ -78,7 +94,7 @@ void StreamSlots::read_ahead() {
 }
 
 void StreamSlots::submit(Slot& slot, BlockId block) {
-  const std::vector<PiecePlace>& places = options_.layout->blocks[block];
+  const std::vector<PiecePlace>& places = options_.layout->in_slot(block);
   const Program& program = *options_.program;
   slot.content = Content::loading;
   slot.block = block;

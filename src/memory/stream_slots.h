@@ -49,6 +49,10 @@ class StreamSlots {
  public:
   StreamSlots(const StreamSlotsOptions& options, const SlotRegion& region);
 
+  // What is pinned has changed: follows the placement as it is now. Between passes, with no block held.
+  void replan();
+  // Ends what is being read and forgets what is there, so that the slots' memory may be used for something else.
+  void clear();
   // The next visit expected is the first of the program.
   void restart();
   // Any streamed block; the one of the next visit is being read already. The views live until release().

@@ -1,6 +1,7 @@
 #include "memory/streaming_source.h"
 
 #include "base/check.h"
+#include "memory/elastic_pins.h"
 #include "memory/pin_loader.h"
 #include "memory/row_gatherer.h"
 #include "memory/slab.h"
@@ -32,6 +33,9 @@ class Source final : public StreamingSource {
   }
   SourceStats stats() const override;
   const Program& program() const override { return *options_.program; }
+  uint64_t give_back(uint64_t bytes) override;
+  Result<uint64_t> take_back(uint64_t bytes) override;
+  uint64_t given_back() const override { return elastic_ ? elastic_->given_back() : 0; }
   std::string io_description() const override { return io_ ? io_->description() : "nothing is read"; }
 
  protected:
@@ -48,7 +52,8 @@ class Source final : public StreamingSource {
   }
   Result<void> allocate();
   Result<void> open_engine();
-  Result<void> load();
+  // Fills the pins of `placement`, and the kept rows into `kept` if there is such a place.
+  Result<void> load(const Placement& placement, uint8_t* kept);
 
   StreamingSourceOptions options_;
   SourceLayout layout_;
@@ -57,6 +62,7 @@ class Source final : public StreamingSource {
   std::unique_ptr<IoEngine> io_;
   std::optional<StreamSlots> slots_, expert_slots_;
   std::optional<RowGatherer> gatherer_;
+  std::optional<ElasticPins> elastic_;
   std::vector<std::vector<PieceView>> pinned_pieces_;  // by block
   SourceStats stats_;
 };
@@ -83,7 +89,8 @@ Result<void> Source::open_engine() {
   return {};
 }
 
-Result<void> Source::load() {
+Result<void> Source::load(const Placement& placement, uint8_t* kept) {
+  const uint64_t read_before = io_->bytes_read();
   const auto begin = std::chrono::steady_clock::now();
   // Released when the pins are filled. The slots serve where they are large enough: nothing streams yet.
   Slab buffers =
@@ -92,23 +99,44 @@ Result<void> Source::load() {
   uint8_t* first = own ? buffers.data() : slot_memory_.data();
   uint8_t* second = first == nullptr ? nullptr : first + (own ? layout_.load_unit : layout_.slot_bytes);
   RIDGE_TRY(load_pins({.program = options_.program,
-                       .placement = &options_.placement,
+                       .placement = &placement,
                        .layout = &layout_,
                        .io = io_.get(),
                        .pins = pins_.data(),
-                       .kept = kept_.data(),
+                       .kept = kept,
                        .buffers = {first, second},
                        .pool = options_.pool,
                        .pack = options_.pack}));
-  stats_.load_bytes = io_->bytes_read();
-  stats_.load = std::chrono::steady_clock::now() - begin;
+  stats_.load_bytes += io_->bytes_read() - read_before;
+  stats_.load += std::chrono::steady_clock::now() - begin;
   return {};
+}
+
+uint64_t Source::give_back(uint64_t bytes) {
+  if (!elastic_) return 0;
+  const uint64_t freed = elastic_->give_back(bytes);
+  slots_->replan();
+  return freed;
+}
+
+Result<uint64_t> Source::take_back(uint64_t bytes) {
+  if (!elastic_) return uint64_t{0};
+  const std::vector<BlockId> blocks = elastic_->next_back(bytes);
+  if (blocks.empty()) return uint64_t{0};
+  slots_->clear();  // they serve as buffers
+  Placement these{.pinned = std::vector<uint8_t>(options_.program->blocks.size(), 0)};
+  for (BlockId block : blocks) these.pinned[block] = 1;
+  const uint64_t before = elastic_->given_back();
+  RIDGE_TRY(load(these, nullptr));
+  elastic_->take_back(blocks);
+  slots_->replan();
+  return before - elastic_->given_back();
 }
 
 Result<void> Source::open() {
   RIDGE_TRY(allocate());
   RIDGE_TRY(open_engine());
-  RIDGE_TRY(load());
+  RIDGE_TRY(load(options_.placement, kept_.data()));
   const Program& program = *options_.program;
   pinned_pieces_.resize(program.blocks.size());
   for (BlockId b = 0; b < program.blocks.size(); ++b) {
@@ -136,6 +164,9 @@ Result<void> Source::open() {
                                      .slots = layout_.slots,
                                      .blocks = SlotBlocks::in_order});
     slots_->restart();
+    if (!options_.placement.elastic.empty()) {
+      elastic_.emplace(ElasticPinsOptions{.program = &program, .layout = &layout_, .pins = &pins_}, options_.placement);
+    }
   }
   if (layout_.expert_slots > 0) {
     expert_slots_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),

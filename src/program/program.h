@@ -111,7 +111,11 @@ struct Placement {
   uint64_t slot_bytes = 0;      // of one stream slot, 0 if nothing streams
   uint32_t slots = 2;
   uint32_t expert_slots = 2;  // for blocks on demand that are not pinned; they do not use the others
+  // By BlockId, or empty for none: pinned blocks that may be given back while running. The slots then have room for
+  // each of them, too. Never a block on demand, or one of a gathered tensor.
+  std::vector<uint8_t> elastic = {};
 
+  bool may_go(BlockId block) const { return !elastic.empty() && elastic[block] != 0; }
   bool streams() const;
   uint64_t pinned_bytes(const Program& program) const;    // as panels, each rounded to the 64 bytes of a panel
   uint64_t streamed_bytes(const Program& program) const;  // read from storage per pass, as expected
