@@ -294,6 +294,46 @@ ProcessMemory process_memory(const std::string& root) {
   return memory;
 }
 
+namespace {
+
+// Of one cgroup: v1 counts failures, v2 what went beyond `high` and `max`.
+uint64_t limit_hits(const std::string& folder, Version version) {
+  if (version == Version::v1) return read_number(folder + "/memory.failcnt").value_or(0);
+  const std::string events = read_file(folder + "/memory.events").value_or("");
+  return field(events, "high ").value_or(0) + field(events, "max ").value_or(0);
+}
+
+// "full avg10=1.50 avg60=…": per cent, as a share.
+double full_stall(const std::string& path) {
+  constexpr std::string_view kKey = "full avg10=";
+  const std::string text = read_file(path).value_or("");
+  const size_t at = text.find(kKey);
+  double percent = 0;
+  if (at != std::string::npos) {
+    std::from_chars(text.data() + at + kKey.size(), text.data() + text.size(), percent);
+  }
+  return percent / 100;
+}
+
+}  // namespace
+
+MemoryPressure memory_pressure(const std::string& root) {
+  MemoryPressure pressure;
+  if (auto kib = field(read_file(root + "/proc/meminfo").value_or(""), "MemAvailable:")) {
+    pressure.available = *kib * kKiB;
+  }
+  pressure.stalled = full_stall(root + "/proc/pressure/memory");
+  for (const Hierarchy& h : hierarchies(root)) {
+    std::string path = h.own;
+    pressure.stalled = std::max(pressure.stalled, full_stall(root + h.mount + path + "/memory.pressure"));
+    for (;; path.erase(path.rfind('/'))) {
+      pressure.limit_hits += limit_hits(root + h.mount + path, h.version);
+      if (path.empty()) break;
+    }
+  }
+  return pressure;
+}
+
 uint64_t cgroup_peak(const std::string& root) {
   uint64_t peak = 0;
   for (const Hierarchy& h : hierarchies(root)) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -35,5 +36,13 @@ ProcessMemory process_memory(const std::string& root = "");
 
 // The highest charge of this process's own cgroup since it was made (memory.peak, max_usage_in_bytes), 0 if unknown.
 uint64_t cgroup_peak(const std::string& root = "");
+
+// Signs that memory is short, for those who can give some back while they run.
+struct MemoryPressure {
+  std::optional<uint64_t> available;  // MemAvailable of the system
+  uint64_t limit_hits = 0;  // how often the cgroups of this process hit a limit (or high), since they were made
+  double stalled = 0;       // share of the last 10 s in which all tasks waited for memory (PSI, "full"); 0 if unknown
+};
+MemoryPressure memory_pressure(const std::string& root = "");
 
 }  // namespace ridge
