@@ -1,5 +1,5 @@
-// Follows memory pressure while a model runs: between passes it gives pinned weights back and takes them again, and says
-// so once for each step. What the model computes does not change.
+// Follows memory pressure while a model runs: between passes it gives pinned weights back and takes them again, and
+// says so once for each step. What the model computes does not change.
 //
 // Not for: the decision (plan/live_budget.h), or the blocks (memory/elastic_pins.h).
 //
