@@ -105,6 +105,11 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     if (*flags.threads < 1)
       return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
     o.threads = *flags.threads;
+    const size_t cpus = usable_cpus().size();
+    if (static_cast<size_t>(o.threads) > cpus) {
+      note(fmt::format("{} threads take turns on {} CPU{}: that is slower than --threads {}", o.threads, cpus,
+                       cpus == 1 ? "" : "s", cpus));
+    }
   }
   if (flags.cpus) {
     o.cpus = RIDGE_TRY(parse_cpus(*flags.cpus));
