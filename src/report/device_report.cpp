@@ -25,8 +25,9 @@ std::string document_table(const std::vector<StudyRow>& rows) {
   std::string text = fmt::format("{:<42} {:>9} {:>10}\n", "", "computed", "published");
   for (const StudyRow& row : rows) {
     const std::string what = row.unit.empty() ? row.what : row.what + ", " + row.unit;
-    text += fmt::format("{:<42} {:>9} {:>10}{}\n", what, figure(row.computed, row.unit),
-                        row.published ? figure(*row.published, row.unit) : "–", row.note.empty() ? "" : "  " + row.note);
+    text +=
+        fmt::format("{:<42} {:>9} {:>10}{}\n", what, figure(row.computed, row.unit),
+                    row.published ? figure(*row.published, row.unit) : "–", row.note.empty() ? "" : "  " + row.note);
   }
   return text;
 }
@@ -37,8 +38,8 @@ std::string run_line(const StudyRun& run) {
                      run.waited_s, run.added_mib, width, run.passes_gate ? "passes" : "fails");
 }
 
-const std::string kRunHead = fmt::format("{:<60} {:>8} {:>7} {:>6} {:>7}        {}\n", "", "s/image", "saved", "waits",
-                                         "MiB", "gate");
+const std::string kRunHead =
+    fmt::format("{:<60} {:>8} {:>7} {:>6} {:>7}        {}\n", "", "s/image", "saved", "waits", "MiB", "gate");
 
 nlohmann::ordered_json run_json_of(const StudyRun& run) {
   nlohmann::ordered_json j = {{"group", run.group},
@@ -76,8 +77,9 @@ std::string study_table(const sim::ContextDevice& device, const sim::DeviceStudy
     text += run_line(run);
   }
   const sim::LadderFit& fit = study.fit;
-  text += fmt::format("\nbound without pins: {:.1f} s per image; {:.1f} s if the driver cannot initialise while it runs\n",
-                      study.bound_s, study.locked_bound_s);
+  text +=
+      fmt::format("\nbound without pins: {:.1f} s per image; {:.1f} s if the driver cannot initialise while it runs\n",
+                  study.bound_s, study.locked_bound_s);
   text += fmt::format("memory by fit: {:.0f} MiB + {:.0f} per context + {:.2f} per MiB of weights (rungs ± {:.0f})\n",
                       fit.base_mib, fit.per_context_mib, fit.per_weight_mib, fit.residual_mib);
   return text + gate_words(study.gate_mib) + "\n";
@@ -128,7 +130,8 @@ std::string device_plan_table(const sim::ContextDevice& device, const sim::Devic
 }
 
 nlohmann::ordered_json device_plan_json(const sim::ContextDevice& device, const sim::DevicePlan& plan) {
-  nlohmann::ordered_json j = {{"device", device.name}, {"budget_mib", plan.budget_mib}, {"best", run_json_of(plan.best)}};
+  nlohmann::ordered_json j = {
+      {"device", device.name}, {"budget_mib", plan.budget_mib}, {"best", run_json_of(plan.best)}};
   j["pinned"] = plan.pinned;
   j["reasons"] = plan.reasons;
   j["considered"] = nlohmann::ordered_json::array();

@@ -22,7 +22,7 @@ inline constexpr uint64_t kNever = UINT64_MAX;
 
 struct Access {
   ObjectId object = 0;
-  uint64_t size = 1;      // bytes, or 1 where all objects count alike
+  uint64_t size = 1;       // bytes, or 1 where all objects count alike
   uint64_t next = kNever;  // index of the next access of the same object; kNever: there is none
 };
 

@@ -45,7 +45,7 @@ double ContextDevice::pass_lifecycle_s() const {
 double ContextDevice::fixed_s() const {
   if (fixed_lifecycle_s) return *fixed_lifecycle_s;
   const double n = static_cast<double>(contexts.size());
-  const double x = sum(contexts, [](const Context& c) { return c.weight_mib; }) / n, y = pass_lifecycle_s() / n;
+  const double x = sum(contexts, [](const Context&c) { return c.weight_mib; }) / n, y = pass_lifecycle_s() / n;
   const double xx = sum(contexts, [&](const Context& c) { return (c.weight_mib - x) * (c.weight_mib - x); });
   if (xx <= 0) return 0;
   const double xy = sum(contexts, [&](const Context& c) { return (c.weight_mib - x) * (c.lifecycle_s() - y); });

@@ -29,8 +29,8 @@ struct Context {
 };
 
 struct LadderPoint {
-  uint32_t contexts = 0;  // the first so many, in order
-  double added_mib = 0;   // PSS beyond the process without contexts
+  uint32_t contexts = 0;                                // the first so many, in order
+  double added_mib = 0;                                 // PSS beyond the process without contexts
   double pss_mib = 0, available_mib = 0, swap_mib = 0;  // 0 for pools
 };
 
@@ -56,11 +56,11 @@ struct ContextDevice {
   std::optional<double> fixed_lifecycle_s;  // of a context, whatever its size; nothing: fitted over the kinds
   Published published;
 
-  Program program() const;        // sizes are the weights'
-  double pass_run_s() const;      // of all contexts
+  Program program() const;    // sizes are the weights'
+  double pass_run_s() const;  // of all contexts
   double pass_host_s() const;
   double pass_lifecycle_s() const;
-  double fixed_s() const;         // of a context's lifecycle, by the profile or by fit over the kinds, at least 0
+  double fixed_s() const;  // of a context's lifecycle, by the profile or by fit over the kinds, at least 0
 };
 
 // Bad input with file, line and key: what is missing, unknown, of the wrong type or out of range.

@@ -110,8 +110,8 @@ class Table {
   }
   Error wrong(const toml::source_region& source, std::string_view what, std::string_view expected) const {
     const std::string line = source.begin.line > 0 ? fmt::format("line {}: ", source.begin.line) : "";
-    return bad_input(fmt::format("{}: {}{}: expected {}; docs/simulator.md explains the keys", path_, line, what,
-                                 expected));
+    return bad_input(
+        fmt::format("{}: {}{}: expected {}; docs/simulator.md explains the keys", path_, line, what, expected));
   }
 
   const toml::table& table_;
@@ -157,7 +157,8 @@ Result<std::vector<LadderPoint>> read_ladder(Table& memory, uint32_t contexts) {
     p.available_mib = RIDGE_TRY(in.number("available_mib", Sign::any));
     p.swap_mib = RIDGE_TRY(in.number("swap_mib", Sign::not_negative));
     RIDGE_TRY(in.finish());
-    if (!points.empty() && p.contexts <= points.back().contexts) return in.error("contexts", "more than on the rung before");
+    if (!points.empty() && p.contexts <= points.back().contexts)
+      return in.error("contexts", "more than on the rung before");
     points.push_back(p);
   }
   if (points.size() < 2) return memory.error("ladder", "two rungs or more: a trend needs them");
@@ -278,13 +279,13 @@ Result<ContextDevice> load_context_device(const std::string& path) {
   toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return bad_input(fmt::format("{}: line {}: not TOML: {}; correct it", path, error.source().begin.line,
-                                 error.description()));
+    return bad_input(
+        fmt::format("{}: line {}: not TOML: {}; correct it", path, error.source().begin.line, error.description()));
   }
   Table top(parsed.table(), path, "");
   if (RIDGE_TRY(top.whole("format", 1'000'000)) > kFormat) {
-    return bad_input(fmt::format("{}: was written for a newer ridge (this one knows format {}); update ridge", path,
-                                 kFormat));
+    return bad_input(
+        fmt::format("{}: was written for a newer ridge (this one knows format {}); update ridge", path, kFormat));
   }
   if (RIDGE_TRY(top.text("kind")) != "contexts") {
     return top.error("kind", "\"contexts\": this command simulates devices of contexts");

@@ -45,10 +45,9 @@ void explain(DevicePlan& plan, const ContextDevice& device, const StudyRun& none
              double gate) {
   const StudyRun& best = plan.best;
   auto say = [&](std::string sentence) { plan.reasons.push_back(std::move(sentence)); };
-  say(options.budget_mib
-          ? fmt::format("{:.0f} MiB of added memory are given; the gate of the ladder is at {:.0f} MiB", *options.budget_mib,
-                        gate)
-          : fmt::format("{:.0f} MiB of added memory: where swap reached the gate of the ladder", gate));
+  say(options.budget_mib ? fmt::format("{:.0f} MiB of added memory are given; the gate of the ladder is at {:.0f} MiB",
+                                       *options.budget_mib, gate)
+                         : fmt::format("{:.0f} MiB of added memory: where swap reached the gate of the ladder", gate));
   if (best.options.contexts > 1) {
     say(fmt::format("{} contexts are used in turn: while one runs, those after it are loaded and initialised ({})",
                     best.options.contexts, lock_words(options.lock)));
@@ -62,8 +61,9 @@ void explain(DevicePlan& plan, const ContextDevice& device, const StudyRun& none
                     device.contexts.size()));
   }
   const double bound = device.other_s + options.computed_steps * pass_bound_s(device, options.lock);
-  say(fmt::format("{:.1f} s per image instead of {:.1f} s; no order of loads that keeps nothing is faster than {:.1f} s",
-                  best.image_s, none.image_s, bound));
+  say(fmt::format(
+      "{:.1f} s per image instead of {:.1f} s; no order of loads that keeps nothing is faster than {:.1f} s",
+      best.image_s, none.image_s, bound));
   say("a cache that evicts by recency would hit nothing: each context comes back after all others");
 }
 
@@ -77,10 +77,10 @@ Result<DevicePlan> plan_device(const ContextDevice& whole, const DevicePlanOptio
   plan.budget_mib = options.budget_mib.value_or(gate);
   const double largest = largest_context_mib(device, fit);
   if (fit.base_mib + largest > plan.budget_mib) {
-    return does_not_fit(fmt::format("{}: the largest context takes {:.0f} MiB of added memory, and {:.0f} MiB are "
-                                    "given: give --memory {}M or more, or merge fewer contexts",
-                                    device.name, fit.base_mib + largest, plan.budget_mib,
-                                    std::ceil(fit.base_mib + largest)));
+    return does_not_fit(
+        fmt::format("{}: the largest context takes {:.0f} MiB of added memory, and {:.0f} MiB are "
+                    "given: give --memory {}M or more, or merge fewer contexts",
+                    device.name, fit.base_mib + largest, plan.budget_mib, std::ceil(fit.base_mib + largest)));
   }
   const StudyRun none = study_run(device, fit, gate, {.passes = options.computed_steps, .lock = options.lock});
   auto consider = [&](std::string what, const LifecycleOptions& run_options) {
@@ -91,7 +91,8 @@ Result<DevicePlan> plan_device(const ContextDevice& whole, const DevicePlanOptio
     if (run.added_mib <= plan.budget_mib) plan.considered.push_back(std::move(run));
   };
   for (uint32_t contexts = 1; contexts <= kMostAhead; ++contexts) {
-    const std::string words = contexts == 1 ? "load, run, release" : fmt::format("read ahead with {} contexts", contexts);
+    const std::string words =
+        contexts == 1 ? "load, run, release" : fmt::format("read ahead with {} contexts", contexts);
     LifecycleOptions o{.passes = options.computed_steps, .contexts = contexts, .lock = options.lock};
     consider(words, o);
     o.policy = "pin-worth";

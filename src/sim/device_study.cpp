@@ -21,10 +21,6 @@ std::optional<double> interval_of(const LadderFit& fit, const ContextDevice& dev
   return fit.interval(contexts, contexts * weights / n);
 }
 
-LifecycleRun run_of(const ContextDevice& device, const LadderFit& fit, const LifecycleOptions& options) {
-  return run_lifecycle(device, fit, options);
-}
-
 void add_extrapolations(std::vector<StudyRow>& rows, const ContextDevice& device, const LadderFit& fit) {
   const Published& p = device.published;
   const size_t n = device.contexts.size();
@@ -49,7 +45,7 @@ void add_extrapolations(std::vector<StudyRow>& rows, const ContextDevice& device
 uint64_t lru_hits_below_all(const ContextDevice& device, const LadderFit& fit, uint32_t passes) {
   uint64_t most = 0;
   for (uint32_t capacity = 1; capacity < device.contexts.size(); ++capacity) {
-    most = std::max(most, run_of(device, fit, {.passes = passes, .policy = "lru", .pinned = capacity}).hits);
+    most = std::max(most, run_lifecycle(device, fit, {.passes = passes, .policy = "lru", .pinned = capacity}).hits);
   }
   return most;
 }
@@ -57,15 +53,16 @@ uint64_t lru_hits_below_all(const ContextDevice& device, const LadderFit& fit, u
 std::vector<StudyRow> document_of(const ContextDevice& device, const LadderFit& fit, uint32_t passes) {
   const Published& p = device.published;
   const uint32_t n = static_cast<uint32_t>(device.contexts.size());
-  const LifecycleRun once = run_of(device, fit, {.passes = 1});
-  const LifecycleRun none = run_of(device, fit, {.passes = passes});
-  const LifecycleRun resident = run_of(device, fit, {.passes = passes, .policy = "lru", .pinned = n});
+  const LifecycleRun once = run_lifecycle(device, fit, {.passes = 1});
+  const LifecycleRun none = run_lifecycle(device, fit, {.passes = passes});
+  const LifecycleRun resident = run_lifecycle(device, fit, {.passes = passes, .policy = "lru", .pinned = n});
   std::vector<StudyRow> rows;
   rows.push_back({"loads, inits and releases of a pass", "s", once.lifecycle_s, p.pass_lifecycle_s, ""});
   rows.push_back({"calls of an image", "", static_cast<double>(none.calls), p.lifecycles,
                   fmt::format("{} contexts, {} computed steps", n, passes)});
   rows.push_back({fmt::format("hits of LRU, any capacity below {}", n), "",
-                  static_cast<double>(lru_hits_below_all(device, fit, passes)), p.lru_hits, "the most over all of them"});
+                  static_cast<double>(lru_hits_below_all(device, fit, passes)), p.lru_hits,
+                  "the most over all of them"});
   rows.push_back({"lifecycles of an image", "s", none.lifecycle_s, p.lifecycle_s, "load, run, release"});
   rows.push_back({"all resident saves", "s", none.passes_s - resident.passes_s, p.resident_saving_s, ""});
   rows.push_back({"image, load-run-release", "s", none.image_s(device), p.image_s, "other_s was chosen to match it"});
@@ -75,8 +72,8 @@ std::vector<StudyRow> document_of(const ContextDevice& device, const LadderFit& 
     const LifecycleOptions pinned{.passes = passes, .policy = "pin-leading", .pinned = pins};
     const ContextDevice mean = averaged(device);
     const double by_mean =
-        run_of(mean, fit, {.passes = passes}).passes_s - run_of(mean, fit, pinned).passes_s;
-    const LifecycleRun by_kind = run_of(device, fit, pinned);
+        run_lifecycle(mean, fit, {.passes = passes}).passes_s - run_lifecycle(mean, fit, pinned).passes_s;
+    const LifecycleRun by_kind = run_lifecycle(device, fit, pinned);
     rows.push_back({fmt::format("pins of contexts 0 to {} save", pins - 1), "s", by_mean, p.pinned_saving_s,
                     "each as dear as the mean"});
     rows.push_back({fmt::format("pins of contexts 0 to {} save", pins - 1), "s", none.passes_s - by_kind.passes_s,
@@ -112,12 +109,14 @@ std::vector<Case> cases_of(const ContextDevice& device, uint32_t passes) {
                         : lock == DriverLock::init ? ", init excludes run"
                                                    : ", init and release exclude run";
     for (uint32_t contexts : {2u, 3u, 4u}) {
-      out.push_back({"read ahead", fmt::format("{} contexts{}", contexts, words),
+      out.push_back({"read ahead",
+                     fmt::format("{} contexts{}", contexts, words),
                      {.passes = passes, .contexts = contexts, .lock = lock}});
     }
   }
   for (uint32_t contexts : {2u, 3u}) {
-    out.push_back({"pins and read ahead", fmt::format("8 by seconds per MiB, {} contexts, init excludes run", contexts),
+    out.push_back({"pins and read ahead",
+                   fmt::format("8 by seconds per MiB, {} contexts, init excludes run", contexts),
                    {.passes = passes,
                     .policy = "pin-worth",
                     .pinned = std::min(8u, n),
@@ -125,18 +124,20 @@ std::vector<Case> cases_of(const ContextDevice& device, uint32_t passes) {
                     .lock = DriverLock::init}});
   }
   for (uint32_t images : {2u, 4u}) {
-    out.push_back({"lock-step", fmt::format("{} images, load, run, release", images),
-                   {.passes = passes, .images = images}});
+    out.push_back(
+        {"lock-step", fmt::format("{} images, load, run, release", images), {.passes = passes, .images = images}});
   }
-  out.push_back({"lock-step", "2 images, read ahead with 2 contexts, init excludes run",
+  out.push_back({"lock-step",
+                 "2 images, read ahead with 2 contexts, init excludes run",
                  {.passes = passes, .contexts = 2, .lock = DriverLock::init, .images = 2}});
   return out;
 }
 
 }  // namespace
 
-StudyRun study_run(const ContextDevice& device, const LadderFit& fit, double gate_mib, const LifecycleOptions& options) {
-  const LifecycleRun run = run_of(device, fit, options);
+StudyRun study_run(const ContextDevice& device, const LadderFit& fit, double gate_mib,
+                   const LifecycleOptions& options) {
+  const LifecycleRun run = run_lifecycle(device, fit, options);
   StudyRun row{.options = options, .image_s = run.image_s(device)};
   row.waited_s = run.result.waited / run.images;
   row.added_mib = run.peak_mib;
@@ -156,7 +157,7 @@ DeviceStudy study_device(const ContextDevice& device, const StudyOptions& option
   const double passes = options.computed_steps;
   study.bound_s = device.other_s + passes * pass_bound_s(study.device, DriverLock::none);
   study.locked_bound_s = device.other_s + passes * pass_bound_s(study.device, DriverLock::init);
-  const double before = run_of(device, study.fit, {.passes = options.computed_steps}).image_s(device);
+  const double before = run_lifecycle(device, study.fit, {.passes = options.computed_steps}).image_s(device);
   for (const Case& c : cases_of(study.device, options.computed_steps)) {
     StudyRun run = study_run(study.device, study.fit, study.gate_mib, c.options);
     run.group = c.group;

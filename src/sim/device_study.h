@@ -66,7 +66,7 @@ struct DevicePlan {
   StudyRun best;
   std::vector<StudyRun> considered;  // by time
   double budget_mib = 0;
-  std::vector<std::string> pinned;   // names
+  std::vector<std::string> pinned;  // names
   std::vector<std::string> reasons;
 };
 struct DevicePlanOptions {

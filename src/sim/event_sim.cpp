@@ -17,22 +17,27 @@ class Storage {
   explicit Storage(const StorageQueue& queue) : queue_(queue) {}
 
   // Submits all requests of a read at `now`; when the last one is over.
-  double read(double now, uint64_t bytes) {
-    const uint64_t request = std::max<uint64_t>(queue_.request_bytes, 1);
-    for (uint64_t at = 0; at < bytes; at += request) {
-      const double size = static_cast<double>(std::min(request, bytes - at));
-      double issued = now;
-      if (ends_.size() == std::max<uint32_t>(queue_.depth, 1)) {
-        issued = std::max(issued, ends_.front());
-        ends_.pop_front();
-      }
-      last_ = std::max(issued + queue_.latency_s, last_) + size / queue_.bytes_per_s;
-      ends_.push_back(last_);
+  double read(double now, uint64_t bytes, uint32_t requests) {
+    if (requests == 0) {
+      const uint64_t size = std::max<uint64_t>(queue_.request_bytes, 1);
+      for (uint64_t at = 0; at < bytes; at += size) request(now, static_cast<double>(std::min(size, bytes - at)));
+      return last_;
     }
+    for (uint32_t i = 0; i < requests; ++i) request(now, static_cast<double>(bytes) / requests);
     return last_;
   }
 
  private:
+  void request(double now, double size) {
+    double issued = now;
+    if (ends_.size() == std::max<uint32_t>(queue_.depth, 1)) {
+      issued = std::max(issued, ends_.front());
+      ends_.pop_front();
+    }
+    last_ = std::max(issued + queue_.latency_s, last_) + queue_.request_s + size / queue_.bytes_per_s;
+    ends_.push_back(last_);
+  }
+
   const StorageQueue& queue_;
   std::deque<double> ends_;  // of the last `depth` requests
   double last_ = 0;
@@ -58,16 +63,21 @@ void EventSim::after(OpId op, OpId before) {
 namespace {
 
 struct State {
-  explicit State(const SimLimits& limits) : storage(limits.storage), free_slots(limits.slots), free_bytes(limits.bytes) {}
+  explicit State(const SimLimits& limits)
+      : storage(limits.storage),
+        free{.slots = limits.slots, .bytes = limits.bytes, .demand_slots = limits.demand_slots} {}
   std::array<std::set<OpId>, kLanes> ready;  // in order
   std::array<bool, kLanes> busy{};
   bool driver_busy = false;
   Storage storage;
-  uint32_t free_slots;
-  uint64_t free_bytes;
+  Claim free;
   using Event = std::pair<double, OpId>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> ends;
 };
+
+bool fits(const Claim& claim, const Claim& free) {
+  return claim.slots <= free.slots && claim.bytes <= free.bytes && claim.demand_slots <= free.demand_slots;
+}
 
 }  // namespace
 
@@ -85,11 +95,12 @@ SimResult EventSim::run() const {
   auto start = [&](OpId id) {
     const Op& op = ops_[id];
     const size_t lane = static_cast<size_t>(op.lane);
-    s.free_slots -= op.take.slots;
-    s.free_bytes -= op.take.bytes;
+    s.free.slots -= op.take.slots;
+    s.free.bytes -= op.take.bytes;
+    s.free.demand_slots -= op.take.demand_slots;
     bytes += op.take.bytes;
     result.peak_bytes = std::max(result.peak_bytes, bytes);
-    const double end = op.from_storage ? s.storage.read(now, op.bytes) : now + op.seconds;
+    const double end = op.from_storage ? s.storage.read(now, op.bytes, op.requests) : now + op.seconds;
     result.times[id] = {now, end};
     result.read_bytes += op.bytes;
     if (op.from_storage) {
@@ -112,7 +123,7 @@ SimResult EventSim::run() const {
       const OpId& id = *s.ready[lane].begin();
       const Op& op = ops_[id];
       if (op.needs_driver && s.driver_busy) continue;
-      if (op.take.slots > s.free_slots || op.take.bytes > s.free_bytes) continue;
+      if (!fits(op.take, s.free)) continue;
       if (best == nullptr || id < *best) best = &id;
     }
     return best;
@@ -122,8 +133,9 @@ SimResult EventSim::run() const {
     ++over;
     if (!op.from_storage) s.busy[static_cast<size_t>(op.lane)] = false;
     if (op.needs_driver) s.driver_busy = false;
-    s.free_slots += op.give.slots;
-    s.free_bytes += op.give.bytes;
+    s.free.slots += op.give.slots;
+    s.free.bytes += op.give.bytes;
+    s.free.demand_slots += op.give.demand_slots;
     bytes -= op.give.bytes;
     for (OpId next : next_[id]) {
       if (--waits[next] == 0) s.ready[static_cast<size_t>(ops_[next].lane)].insert(next);

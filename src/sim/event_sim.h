@@ -26,18 +26,20 @@ namespace ridge::sim {
 using OpId = uint32_t;
 inline constexpr size_t kLanes = 5;  // values of Lane
 
-// Storage as reads see it: up to `depth` requests are under way; each is answered after `latency_s` at the soonest, and
-// all of them together at no more than `bytes_per_s`.
+// Storage as reads see it: up to `depth` requests are under way, each is answered after `latency_s` at the soonest, and
+// the device serves one after the other: `request_s` and its bytes at `bytes_per_s`.
 struct StorageQueue {
   double bytes_per_s = 1e9;
-  double latency_s = 0;
+  double latency_s = 0, request_s = 0;
   uint64_t request_bytes = 512 * 1024;
   uint32_t depth = 32;
 };
 
+// Slots are of two kinds: for what comes in order, and for what is known only when it is wanted (experts).
 struct Claim {
   uint32_t slots = 0;
   uint64_t bytes = 0;
+  uint32_t demand_slots = 0;
 };
 
 struct Op {
@@ -46,6 +48,7 @@ struct Op {
   double seconds = 0;         // in its lane
   uint64_t bytes = 0;         // that it reads
   bool from_storage = false;  // takes as long as the storage queue needs for `bytes`, not `seconds`
+  uint32_t requests = 0;      // that it is read in; 0: as many as the queue's size of requests makes
   bool needs_driver = false;  // excluded by others that do
   Claim take, give;           // at its begin, at its end
 };
@@ -54,6 +57,7 @@ struct SimLimits {
   uint32_t slots = std::numeric_limits<uint32_t>::max();
   uint64_t bytes = std::numeric_limits<uint64_t>::max();  // capacity of the tier that blocks are loaded into
   StorageQueue storage;
+  uint32_t demand_slots = std::numeric_limits<uint32_t>::max();
 };
 
 struct OpTime {

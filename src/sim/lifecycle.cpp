@@ -35,8 +35,8 @@ class Builder {
   const LifecycleOptions& options_;
   EventSim sim_;
   LifecycleRun run_{.sim = EventSim({}), .result = {}};
-  std::optional<OpId> last_;              // what the next thing of the main thread comes after
-  std::vector<OpId> ends_;                // of visits, in order
+  std::optional<OpId> last_;               // what the next thing of the main thread comes after
+  std::vector<OpId> ends_;                 // of visits, in order
   std::unordered_map<BlockId, OpId> use_;  // the last use of a block that is kept
 };
 
@@ -50,17 +50,15 @@ OpId Builder::prepare(BlockId block, bool kept, const std::vector<OpId>& after) 
   for (OpId before : after) sim_.after(load, before);
   if (synchronous()) {
     if (last_) sim_.after(load, *last_);
-  } else if (ends_.size() >= options_.contexts) {
+  } else if (kept && ends_.size() >= options_.contexts) {
     // What is kept takes no slot: it too is loaded no further ahead than the others.
     sim_.after(load, ends_[ends_.size() - options_.contexts]);
   }
   ++run_.lifecycles;
   run_.lifecycle_s += c.lifecycle_s();
-  return sim_.add({.lane = Lane::init,
-                   .block = block,
-                   .seconds = c.init_s,
-                   .needs_driver = options_.lock != DriverLock::none},
-                  {load});
+  return sim_.add(
+      {.lane = Lane::init, .block = block, .seconds = c.init_s, .needs_driver = options_.lock != DriverLock::none},
+      {load});
 }
 
 OpId Builder::release(BlockId block, Claim give, std::optional<OpId> after) {
@@ -123,9 +121,8 @@ LifecycleRun Builder::build() {
   if (!by_memory) {
     for (BlockId b = 0; b < worth.size(); ++b) worth[b] /= std::max(1e-9, device_.contexts[b].weight_mib);
   }
-  auto policy = info->make({.capacity = by_memory ? bytes_of(options_.pinned_mib) : options_.pinned,
-                            .trace = &trace,
-                            .worth = worth});
+  auto policy = info->make(
+      {.capacity = by_memory ? bytes_of(options_.pinned_mib) : options_.pinned, .trace = &trace, .worth = worth});
   for (const Access& access : trace.accesses) {
     const Outcome outcome = policy->access(access);
     ++run_.calls;
@@ -148,7 +145,8 @@ LifecycleRun Builder::build() {
 }  // namespace
 
 LifecycleRun run_lifecycle(const ContextDevice& device, const LadderFit& fit, const LifecycleOptions& options) {
-  RIDGE_CHECK(options.passes > 0 && options.contexts > 0 && options.images > 0, "a run has passes, contexts and images");
+  RIDGE_CHECK(options.passes > 0 && options.contexts > 0 && options.images > 0,
+              "a run has passes, contexts and images");
   return Builder(device, fit, options).build();
 }
 

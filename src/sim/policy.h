@@ -1,7 +1,8 @@
 // Replacement policies: what a cache of blocks keeps, judged by the order of accesses alone.
 //
 // A policy sees each access and says whether it hit, whether the block was kept, and which blocks left. Time is another
-// matter (schedule.h turns these answers into loads, runs and releases). One file for each family, one row in policies().
+// matter (schedule.h turns these answers into loads, runs and releases). One file for each family, one row in
+// policies().
 //
 //   auto lru = find_policy("lru")->make({.capacity = 42, .trace = &trace});
 //   for (const Access& a : trace.accesses) hits += lru->access(a).hit;
@@ -22,7 +23,7 @@ namespace ridge::sim {
 
 struct Outcome {
   bool hit = false;
-  bool kept = false;                 // in the cache after the access; false: used and dropped (bypass)
+  bool kept = false;                // in the cache after the access; false: used and dropped (bypass)
   std::vector<ObjectId> left = {};  // blocks that made room for it
 };
 
@@ -33,10 +34,10 @@ class Policy {
 };
 
 struct PolicySetup {
-  uint64_t capacity = 0;                // in the unit of the sizes
-  const AccessTrace* trace = nullptr;   // what will be replayed: pins are chosen from it
-  uint64_t seed = 1;                    // for random choices
-  std::span<const double> worth = {};   // seconds that a hit saves, by object; empty: its size
+  uint64_t capacity = 0;               // in the unit of the sizes
+  const AccessTrace* trace = nullptr;  // what will be replayed: pins are chosen from it
+  uint64_t seed = 1;                   // for random choices
+  std::span<const double> worth = {};  // seconds that a hit saves, by object; empty: its size
 };
 
 // How blocks that are not kept are read where a schedule may read ahead: in a fixed order of misses that is known.

@@ -1,12 +1,14 @@
 // Policies that know the order beforehand: Belady's (1966), with the choice to keep nothing new (bypass), and static
 // pins. With bypass and equal sizes a cyclic order of N blocks hits C/N: what pins reach without looking ahead.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
+#include "plan/knapsack.h"
 #include "sim/policy.h"
 
 namespace ridge::sim {
@@ -128,27 +130,27 @@ std::unique_ptr<Policy> make_pin_strided(const PolicySetup& setup) {
   return std::make_unique<Pins>(std::move(choice.pinned));
 }
 
-// Greedy by seconds saved per unit of size and pass, which is exact where sizes are equal; blocks that are worth the
-// same are spread evenly.
+// What saves most seconds in a pass within the capacity: a knapsack. Of blocks that are alike those that lie evenly
+// spread are taken.
 std::unique_ptr<Policy> make_pin_worth(const PolicySetup& setup) {
-  std::vector<Access> order = first_accesses(setup);
+  const std::vector<Access> order = first_accesses(setup);
   std::unordered_map<ObjectId, double> uses;
   for (const Access& a : setup.trace->accesses) uses[a.object] += 1;
-  auto density = [&](const Access& a) {
-    const double size = static_cast<double>(a.size);
-    const double worth = a.object < setup.worth.size() ? setup.worth[a.object] : size;
-    return worth * uses.at(a.object) / size;
-  };
-  auto alike = [&](const Access& a, const Access& b) { return density(a) <= density(b) * (1 + 1e-9); };
-  std::stable_sort(order.begin(), order.end(), [&](const Access& a, const Access& b) { return !alike(a, b); });
-  PinChoice choice{.capacity = setup.capacity};
-  for (size_t begin = 0; begin < order.size();) {
-    size_t end = begin + 1;
-    while (end < order.size() && alike(order[begin], order[end])) ++end;
-    choice.spread(std::span(order).subspan(begin, end - begin));
-    begin = end;
+  std::vector<KnapsackItem> items;
+  for (const Access& a : order) {
+    const double worth = a.object < setup.worth.size() ? setup.worth[a.object] : static_cast<double>(a.size);
+    items.push_back({.value = worth * uses.at(a.object), .bytes = a.size});
   }
-  return std::make_unique<Pins>(std::move(choice.pinned));
+  const KnapsackResult best = solve_knapsack(items, setup.capacity);
+  std::map<std::pair<double, uint64_t>, std::vector<size_t>> alike;
+  for (size_t i = 0; i < items.size(); ++i) alike[{items[i].value, items[i].bytes}].push_back(i);
+  std::unordered_set<ObjectId> pinned;
+  for (const auto& [kind, members] : alike) {
+    const auto taken = std::count_if(members.begin(), members.end(), [&](size_t i) { return best.taken[i] != 0; });
+    const size_t count = static_cast<size_t>(taken);
+    for (size_t k = 0; k < count; ++k) pinned.insert(order[members[k * members.size() / count]].object);
+  }
+  return std::make_unique<Pins>(std::move(pinned));
 }
 
 }  // namespace ridge::sim

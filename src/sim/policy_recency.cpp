@@ -1,5 +1,6 @@
 // Policies that know when a block was used, or came: FIFO, LRU, CLOCK (Corbató 1968), SIEVE (Zhang and others, NSDI
-// 2024), segmented LRU (Karedla and others, 1994). On a cyclic order all of them evict a block just before its next use.
+// 2024), segmented LRU (Karedla and others, 1994). On a cyclic order all of them evict a block just before its next
+// use.
 #include "sim/policy_queue.h"
 
 namespace ridge::sim {

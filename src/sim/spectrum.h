@@ -12,10 +12,10 @@
 namespace ridge::sim {
 
 struct SpectrumRule {
-  uint32_t warmup = 4;   // the first steps are computed
-  double window = 2;     // then every so many-th,
-  double flex = 0.5;     // growing by this with each computed step
-  float stop = 0.9f;     // from this share of the steps on all are computed
+  uint32_t warmup = 4;  // the first steps are computed
+  double window = 2;    // then every so many-th,
+  double flex = 0.5;    // growing by this with each computed step
+  float stop = 0.9f;    // from this share of the steps on all are computed
 };
 
 inline std::vector<bool> spectrum_steps(uint32_t steps, const SpectrumRule& rule = {}) {
