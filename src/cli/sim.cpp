@@ -38,11 +38,11 @@ void add_sim(CLI::App& app) {
   auto flags = std::make_shared<SimFlags>();
   auto* command = app.add_subcommand("sim", "simulate a model, a device of contexts, or a trace");
   add_engine_flags(*command, flags->engine);
-  command->get_option("MODEL")->description("a model, a device profile (.toml), or a trace (.json, .oracleGeneral)");
+  command->get_option("MODEL")->description("model, device profile (.toml), or trace");
   auto add = [&](const char* name, auto& value, const char* type, const char* what) {
     command->add_option(name, value, what)->type_name(type);
   };
-  add("--machine", flags->machine, "FILE", "profile of the machine (default: what `ridge probe` kept)");
+  add("--machine", flags->machine, "FILE", "machine profile (default: that of `ridge probe`)");
   add("--policy", flags->policy, "NAME", "what is kept, or all: a table of all of them");
   add("--passes", flags->passes, "N", "passes to simulate (default 8)");
   add("--export", flags->export_path, "FILE", "write the order of visits as oracleGeneral");

@@ -10,8 +10,8 @@ namespace ridge::sim {
 namespace {
 
 constexpr uint32_t kMostAhead = 4;
-// Closer runs count as equal, and the smaller one wins: a tenth of a percent is less than any such figure is good for.
-constexpr double kAlike = 1.001;
+// Closer runs count as equal, and the smaller one wins: half a percent is less than such figures are good for.
+constexpr double kAlike = 1.005;
 
 double largest_context_mib(const ContextDevice& device, const LadderFit& fit) {
   double most = 0;
@@ -55,7 +55,7 @@ void explain(DevicePlan& plan, const ContextDevice& device, const StudyRun& none
     say("contexts are loaded when their turn comes: a second one would not fit, or would not pay");
   }
   if (plan.pinned.empty()) {
-    say("nothing is pinned: it would save no more than a tenth of a percent");
+    say("nothing is pinned: it would save no more than half a percent");
   } else {
     say(fmt::format("{} of {} contexts are pinned, by seconds of lifecycle per MiB", plan.pinned.size(),
                     device.contexts.size()));

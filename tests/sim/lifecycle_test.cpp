@@ -88,6 +88,8 @@ TEST(Anima, WhatTheDocumentDidNotTry) {
   EXPECT_LT(locked, three);
   EXPECT_GT(locked, 13 * (13.96 + 4.84) * 0.9);
   EXPECT_GE(locked, saved({.passes = 13, .contexts = 3, .lock = DriverLock::init_and_release}));
+  // Two images have twice the host's work to hide it behind.
+  EXPECT_NEAR(saved({.passes = 13, .contexts = 2, .lock = DriverLock::init, .images = 2}), most, 2);
   // Two images share each lifecycle.
   const LifecycleRun pair = run_lifecycle(device, fit, {.passes = 13, .images = 2});
   EXPECT_NEAR(pair.image_s(device), none - most / 2, 0.01);
@@ -258,7 +260,7 @@ TEST(DevicePlan, TheFastestWithinTheMemory) {
     EXPECT_LE(plan.value().best.added_mib, budget);
     for (const StudyRun& run : plan.value().considered) {
       EXPECT_LE(run.added_mib, budget) << run.what;
-      EXPECT_LE(plan.value().best.image_s, run.image_s * 1.001 + 1e-9) << run.what;
+      EXPECT_LE(plan.value().best.image_s, run.image_s * 1.005 + 1e-9) << run.what;
     }
   }
   // A driver with a lock leaves something for pins to save.
@@ -307,7 +309,7 @@ TEST(ContextDevice, RefusesWhatItDoesNotUnderstand) {
   says("kind = \"contexts\"", "kind = \"host\"", "expected \"contexts\"");
   says("format = 1", "format = 2", "update ridge");
   says("swap_mib = 16.0", "swap_mib = nan", "'gate.swap_mib' is wrong");
-  says("[published]", "[published]\nhits = 3", "'published.hits' is not known");
+  says("\n[published]", "\n[published]\nhits = 3", "'published.hits' is not known");
   says("[gate]", "[gate", "not TOML");
   says("[image]", "[images]", "'image' is missing");
   EXPECT_FALSE(load_context_device("/nowhere/x.toml").ok());
