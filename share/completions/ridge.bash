@@ -4,7 +4,7 @@ _ridge_options() {
   local engine="--memory --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --save-state --load-state --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
+      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed"
       ;;
     info) echo "--kv-type --tensors --json" ;;
@@ -17,6 +17,7 @@ _ridge_options() {
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
+    sim) echo "$engine --machine --policy --passes --export --steps --spectrum --computed --merge --json" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
     *) echo "--version --verbose --quiet" ;;
@@ -25,7 +26,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models"
+  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
@@ -39,7 +40,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --save-state | --load-state) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --save-state | --load-state | --record | --machine | --export) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models
+set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models sim
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -18,19 +18,20 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d '
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack sim' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
-set -l engine '__fish_seen_subcommand_from run logits perplexity bench'
+set -l engine '__fish_seen_subcommand_from run logits perplexity bench sim'
 complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
 complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
 complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
 complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact fast' -d arithmetic
-complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
+complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench sim' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
 set -l run '__fish_seen_subcommand_from run'
@@ -40,6 +41,7 @@ complete -c ridge -n "$run" -s n -l n-predict -x -d 'most tokens to generate'
 complete -c ridge -n "$run" -l system -x -d 'system message'
 complete -c ridge -n "$run" -l save-state -r -F -d 'keep what was read of the prompt'
 complete -c ridge -n "$run" -l load-state -r -F -d 'read only what this state lacks'
+complete -c ridge -n "$run" -l record -r -F -d 'write the order of visits'
 complete -c ridge -n "$run" -l stop -x -d 'end before this text'
 complete -c ridge -n "$run" -l raw -d 'no chat template'
 complete -c ridge -n "$run" -l ignore-eos -d 'go on after the model ends'
@@ -55,7 +57,7 @@ complete -c ridge -n "$run" -l frequency-penalty -x -d 'subtract per occurrence'
 complete -c ridge -n "$run" -l logit-bias -x -d 'TOKEN=BIAS'
 complete -c ridge -n "$run" -l seed -x -d 'the same seed gives the same text'
 
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
@@ -88,3 +90,13 @@ complete -c ridge -n "$bench" -l compare -r -F -d 'compare two runs'
 complete -c ridge -n '__fish_seen_subcommand_from kernels' -l all -d 'every kernel that can run here'
 complete -c ridge -n '__fish_seen_subcommand_from kernels' -l quick -d '64 MiB, one repetition'
 complete -c ridge -n '__fish_seen_subcommand_from kernels' -l isa -x -a 'scalar avx2 avx512' -d 'at most this instruction set'
+
+set -l sim '__fish_seen_subcommand_from sim'
+complete -c ridge -n "$sim" -l machine -r -F -d 'profile of the machine'
+complete -c ridge -n "$sim" -l policy -x -a 'all none lru fifo clock sieve lfu slru arc s3-fifo random belady pin-leading pin-strided pin-worth stream pin-leading+stream pin-strided+stream pin-worth+stream' -d 'what is kept'
+complete -c ridge -n "$sim" -l passes -x -d 'passes to simulate'
+complete -c ridge -n "$sim" -l export -r -F -d 'write visits as oracleGeneral'
+complete -c ridge -n "$sim" -l steps -x -d 'steps of an image'
+complete -c ridge -n "$sim" -l spectrum -d 'Spectrum predicts most steps'
+complete -c ridge -n "$sim" -l computed -x -d 'so many steps are computed'
+complete -c ridge -n "$sim" -l merge -x -d 'fuse neighbouring contexts'

@@ -15,6 +15,7 @@
 #include "format/file_stream.h"
 #include "format/output_file.h"
 #include "report/run_report.h"
+#include "sim/recorded_trace.h"
 
 namespace ridge::cli {
 namespace {
@@ -102,6 +103,16 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   return {};
 }
 
+Result<void> write_recording(const Engine& engine, const std::string& path) {
+  const RecordingSource& recording = *engine.recording();
+  if (recording.full()) {
+    note(fmt::format("the recording ends after {} passes: it takes no more memory than was planned",
+                     recording.pass_begins().size()));
+  }
+  return sim::write_recorded(engine.plan().program, recording.order(), recording.pass_begins(),
+                             engine.model().file().metadata().where, path);
+}
+
 Result<void> run(RunFlags& flags) {
   if (flags.engine.model == "-") return usage_error("the model cannot come from standard input: name a file");
   flags.sampler.logit_bias = RIDGE_TRY(parse_bias(flags.logit_bias));
@@ -121,10 +132,12 @@ Result<void> run(RunFlags& flags) {
   // Found out now, not after minutes of loading and reading.
   if (flags.load_state) (void)RIDGE_TRY(FileStream::open(*flags.load_state));
   if (flags.save_state) (void)RIDGE_TRY(OutputFile::create(*flags.save_state));
+  options.record = flags.record.has_value();
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
   if (flags.save_state)
     RIDGE_TRY(refuse_overwriting(*flags.save_state, engine->model().file().files(), "--save-state"));
+  if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, engine->model().file().files(), "--record"));
   if (flags.load_state) RIDGE_TRY(engine->load_state(*flags.load_state));
   if (flags.explain) note_block(explanation(*engine));
   Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
@@ -134,6 +147,7 @@ Result<void> run(RunFlags& flags) {
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
   Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, text, prompt, sampler);
   RIDGE_TRY(std::move(done));
+  if (flags.record) RIDGE_TRY(write_recording(*engine, *flags.record));
   if (flags.stats) {
     note_block(run_table(*engine));
   } else {
@@ -189,6 +203,8 @@ void add_run(CLI::App& app) {
   command->add_option("--save-state", flags->save_state, "keep what was read of the prompt (a chat: of all) here")
       ->type_name("FILE");
   command->add_option("--load-state", flags->load_state, "read only what this state does not begin with")
+      ->type_name("FILE");
+  command->add_option("--record", flags->record, "write the order of visited blocks, for `ridge sim`")
       ->type_name("FILE");
   command->add_option("--stop", flags->stops, "end before this text, may be repeated")
       ->type_name("TEXT")

@@ -15,7 +15,7 @@ namespace ridge::cli {
 struct RunFlags {
   EngineFlags engine;
   std::optional<std::string> prompt, system;
-  std::optional<std::string> file, save_state, load_state;
+  std::optional<std::string> file, save_state, load_state, record;
   int64_t max_tokens = -1;
   SamplerOptions sampler;
   std::optional<uint64_t> seed;

@@ -61,14 +61,19 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
 
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> Engine::plan_only(const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine());
   engine->options_ = options;
   RIDGE_TRY(engine->check_options());
-  auto start = std::chrono::steady_clock::now();
   RIDGE_TRY(engine->prepare());
   RIDGE_TRY(engine->choose_budget());
   RIDGE_TRY(engine->choose_context());
+  return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Engine> engine = RIDGE_TRY(plan_only(options));
   RIDGE_TRY(engine->allocate());
   engine->times_.load = std::chrono::steady_clock::now() - start;
   return engine;
@@ -118,7 +123,8 @@ Result<void> Engine::prepare() {
   int cpus = static_cast<int>(usable_cpus().size());
   int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
   pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
-  auto profile = load_profile(default_profile_path());
+  auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
+  if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
   if (profile.ok() && profile.value().contended)
     detail("the machine's profile was measured while others used it: " + profile.value().contention);
@@ -132,6 +138,12 @@ Result<void> Engine::prepare() {
 }
 
 Result<void> Engine::choose_budget() {
+  if (!options_.machine.empty()) {
+    constexpr uint64_t kNoLimit = uint64_t{1} << 60;
+    budget_ = options_.memory.value_or(kNoLimit);
+    budget_reason_ = options_.memory ? "--memory" : "no limit was given";
+    return {};
+  }
   MemoryLimits limits = memory_limits();
   // What we already hold is part of the charge that the limits leave us; pages of the program itself may be charged to
   // whoever ran it first.
@@ -199,6 +211,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
   // One copy is in the plan; what planning freed of others may stay with the heap.
   a.add("parts of the model", 2 * program.heap_bytes());
   if (options_.states) a.add("saving and loading states", state_bytes(context));
+  if (options_.record) a.add("recording of visits", recording_limit(program, context).bytes());
   a.add("norms and biases", 2 * model_->vector_bytes());
   a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
                                 options_.text_bytes * kCopiesOfText);
@@ -280,10 +293,14 @@ Result<void> Engine::allocate() {
                                                .gathered = model_->gathered(),
                                                .keep_gathered = plan_.keep_gathered,
                                                .trace = options_.trace}));
-  RIDGE_TRY(model_->load_vectors(*source_));
+  if (options_.record) {
+    recorder_ = std::make_unique<RecordingSource>(*source_, recording_limit(plan_.program, context_));
+  }
+  WeightSource* weights = recorder_ ? static_cast<WeightSource*>(recorder_.get()) : source_.get();
+  RIDGE_TRY(model_->load_vectors(*weights));
   machinery_ = {.kernels = &kernels_.kernels,
                 .pool = pool_.get(),
-                .source = source_.get(),
+                .source = weights,
                 .cache = &cache_,
                 .workspace = floats(0, w.panels),
                 .panels = {base + w.panels, w.attention - w.panels},

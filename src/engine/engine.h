@@ -23,6 +23,7 @@
 #include "kernels/choose.h"
 #include "machine/memory_limits.h"
 #include "machine/profile.h"
+#include "memory/recording_source.h"
 #include "model/compute.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
@@ -35,6 +36,7 @@ constexpr int kMostThreads = 256;
 
 struct EngineOptions {
   std::string path;
+  std::string machine = {};        // profile of the machine to plan for; empty: this one, as `ridge probe` measured it
   std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
   uint64_t context = 0;            // positions, 0: default_context
   uint64_t default_context = 0;    // 0: min(the model's, 4096), less under a budget
@@ -48,6 +50,7 @@ struct EngineOptions {
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
   bool need_tokenizer = true;
   bool states = false;      // save_state() or load_state() will be called: their buffers are in the account
+  bool record = false;      // the order of visited blocks is kept: recording()
   uint64_t text_bytes = 0;  // of text that will be tokenised at once, for the account
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;  // told where the time goes while it listens
@@ -63,6 +66,9 @@ class Engine {
  public:
   // does_not_fit with the table and the smallest budget, before anything large is allocated.
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  // As open(), but nothing large is allocated and no weights are read: for looking at plan(). Without
+  // --memory a plan for another machine has no limit.
+  static Result<std::unique_ptr<Engine>> plan_only(const EngineOptions& options);
   ~Engine();
 
   const Model& model() const { return *model_; }
@@ -71,6 +77,8 @@ class Engine {
   const KernelChoice& kernels() const { return kernels_; }
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
+  // What was visited, pass by pass; nullptr unless EngineOptions::record.
+  const RecordingSource* recording() const { return recorder_.get(); }
   uint64_t budget() const { return budget_; }
   Numerics numerics() const { return options_.numerics; }
   const std::string& budget_reason() const { return budget_reason_; }
@@ -143,6 +151,7 @@ class Engine {
   std::string budget_reason_;
   Plan plan_;
   std::unique_ptr<StreamingSource> source_;
+  std::unique_ptr<RecordingSource> recorder_;  // around it
   KvCache cache_;
   Slab workspace_;  // activations, scratch and logits of a pass
   Machinery machinery_;
