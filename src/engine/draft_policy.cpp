@@ -8,11 +8,13 @@ namespace ridge {
 namespace {
 
 constexpr double kPriorTries = 3;      // what a prior is worth, in observations
-constexpr double kForgetGuess = 0.95;  // per observation: a memory of twenty
-constexpr double kForgetPass = 0.97;   // per pass: of thirty-three
-// Before anything was measured: a draft costs a tenth of a pass (0.01 where weights stream, 0.1 to 0.3 where a model is
-// resident and computing sets the pace; docs/measurements.md). Worth as much as one pass of four drafts.
-constexpr double kPriorSlope = 0.1, kPriorWeight = 16;
+constexpr double kForgetGuess = 0.97;  // per observation: a memory of thirty-three
+constexpr double kForgetPass = 0.97;   // per pass
+constexpr double kForgetLine = 0.99;   // per pass, for what a draft costs: that changes slowly
+// Before anything was measured: a draft costs a tenth of a pass (docs/measurements.md has what it costs here).
+constexpr double kPriorSlope = 0.1, kPriorWeight = 2;
+// Below this spread of the numbers of drafts (sum of squares) a line through the passes says little.
+constexpr double kEnoughSpread = 6;
 constexpr double kFirstThreshold = 0.2;
 constexpr uint32_t kLongestInterval = 64;
 
@@ -32,11 +34,12 @@ DraftPolicy::DraftPolicy(const std::array<float, kGuessKinds>& priors) {
 
 double DraftPolicy::rate(uint8_t kind) const { return kinds_[kind].rate(); }
 
+double DraftPolicy::spread() const { return xx_ - x_ * x_ / w_; }
+
 double DraftPolicy::slope() const {
   const double mean_x = x_ / w_, mean_y = y_ / w_;
   const double plain = mean_y / (1 + kPriorSlope * mean_x);
-  const double sxx = xx_ - w_ * mean_x * mean_x, sxy = xy_ - w_ * mean_x * mean_y;
-  const double s = (sxy + kPriorWeight * kPriorSlope * plain) / (sxx + kPriorWeight);
+  const double s = (xy_ - w_ * mean_x * mean_y + kPriorWeight * kPriorSlope * plain) / (spread() + kPriorWeight);
   return std::clamp(s, 0.0, mean_y);
 }
 
@@ -51,11 +54,15 @@ bool DraftPolicy::worth_checking(double chance) const {
 
 size_t DraftPolicy::worth_checking(std::span<const Guess> guesses) const {
   double chance = 1;
-  for (size_t i = 0; i < guesses.size(); ++i) {
-    chance *= rate(guesses[i].kind);
-    if (!worth_checking(chance)) return i;
+  size_t count = 0;
+  for (; count < guesses.size(); ++count) {
+    chance *= rate(guesses[count].kind);
+    if (!worth_checking(chance)) break;
   }
-  return guesses.size();
+  // Passes that are all alike do not tell what a draft costs: now and then one is different.
+  constexpr double kFewPasses = 4;
+  const bool alike = w_ >= kFewPasses && spread() < kEnoughSpread && static_cast<double>(count) < x_ / w_ + 0.5;
+  return alike ? count / 2 : count;
 }
 
 bool DraftPolicy::worth_guessing(double chance) {
@@ -79,7 +86,8 @@ void DraftPolicy::learn(uint8_t kind, bool right) {
 }
 
 void DraftPolicy::note_pass(const DraftPass& pass) {
-  for (double* sum : {&w_, &x_, &y_, &xx_, &xy_, &tokens_, &seconds_, &guesses_, &guess_s_}) *sum *= kForgetPass;
+  for (double* sum : {&w_, &x_, &y_, &xx_, &xy_}) *sum *= kForgetLine;
+  for (double* sum : {&tokens_, &seconds_, &guesses_, &guess_s_}) *sum *= kForgetPass;
   const auto x = static_cast<double>(pass.checked);
   // Somebody else's work on this machine is no reason to stop drafting: what is far off counts as a little off.
   constexpr double kOutlier = 4;

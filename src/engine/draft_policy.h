@@ -60,6 +60,7 @@ class DraftPolicy {
     double rate() const;
     void add(bool hit);
   };
+  double spread() const;     // of the numbers of drafts in passes: sum of squared deviations
   double slope() const;      // seconds of one more draft in a pass
   double guess_s() const;    // seconds of a guess
   double threshold() const;  // tokens that a second yields

@@ -129,7 +129,7 @@ Result<void> Engine::prepare() {
   if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
   bool floats = options_.numerics == Numerics::exact || all_f32(whole);
   kv_type_ = options_.kv_type.value_or(floats ? KvType::f32 : KvType::f16);
-  if (drafts_) return {};
+  if (drafts_ > 0) return {};
   if (!options_.draft_path.empty()) RIDGE_TRY(prepare_draft());
   trim_heap();
   process_ = process_memory();
@@ -160,7 +160,7 @@ KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
   // Under a promise every page is there before the first token; otherwise a context that is not used costs nothing.
   // A draft that is taken back must not have overwritten what the tokens before it see: rings hold all of a pass.
   return {.context = context,
-          .batch = std::max(batch, options_.verify_tokens),
+          .batch = std::max({batch, options_.verify_tokens, drafts_}),
           .type = kv_type_,
           .touch = budget_is_promise()};
 }
@@ -229,12 +229,18 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
   if (options_.states) a.add("saving and loading states", state_bytes(context));
   a.add("norms and biases", 2 * model_->vector_bytes());
   const uint64_t text = kTextBase + context * kTextPerPosition + options_.text_bytes * kCopiesOfText;
-  a.add(drafts_ ? "sampler" : "sampler and text", uint64_t{model_->config().vocabulary} * 8 + (drafts_ ? 0 : text));
+  const uint64_t sampler = uint64_t{model_->config().vocabulary} * 8;
+  // A drafter's sampler may see logits with as many rows as the large model has (draft_model.h): those are copies.
+  if (drafts_ > 0) {
+    a.add("sampler and logits", 2 * sampler);
+  } else {
+    a.add("sampler and text", sampler + text);
+  }
   return a;
 }
 
 Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
-  if (drafts_) return own_account(program, batch, context);
+  if (drafts_ > 0) return own_account(program, batch, context);
   constexpr uint64_t kThreadStack = 192 * kKiB;
   Account a;
   a.add("program and libraries", process_.mapped_files);
@@ -250,7 +256,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
 
 PlanInput Engine::plan_input(uint64_t context) const {
   PlanInput input;
-  if (!drafts_) input.budget = budget_;
+  if (drafts_ == 0) input.budget = budget_;
   input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
@@ -260,7 +266,7 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.fixed = [this, context](const Program& program, uint32_t batch) {
     return fixed_account(program, batch, context);
   };
-  input.batches = batch_candidates(context, options_.logits_rows, drafts_ ? kDraftBatch : kLargestBatch);
+  input.batches = batch_candidates(context, options_.logits_rows, drafts_ > 0 ? kDraftBatch : kLargestBatch);
   input.gathered = model_->gathered();
   input.rates = rates_;
   return input;

@@ -155,7 +155,7 @@ class Engine {
   KernelChoice kernels_;
   std::shared_ptr<ThreadPool> pool_;  // a draft model computes on the threads of its engine
   std::unique_ptr<Engine> draft_;
-  bool drafts_ = false;  // this one drafts for another, in whose account it stands
+  uint32_t drafts_ = 0;  // this one drafts so many tokens ahead for another, in whose account it stands; 0: it does not
   Rates rates_;
   KvType kv_type_ = KvType::f16;
   uint64_t budget_ = 0, context_ = 0;

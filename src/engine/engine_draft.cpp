@@ -17,7 +17,7 @@ constexpr size_t kPadding = 512;
 // Called when the threads are there, and before the heap is measured: its description is part of that.
 Result<void> Engine::prepare_draft() {
   draft_.reset(new Engine());
-  draft_->drafts_ = true;
+  draft_->drafts_ = options_.verify_tokens;
   draft_->pool_ = pool_;
   draft_->options_ = {.path = options_.draft_path,
                       .memory = options_.memory,
@@ -25,7 +25,7 @@ Result<void> Engine::prepare_draft() {
                       .isa = options_.isa,
                       .numerics = options_.numerics == Numerics::fast ? Numerics::fast : Numerics::standard,
                       .io = options_.io,
-                      .verify_tokens = options_.verify_tokens};
+                      .need_tokenizer = options_.need_tokenizer};
   RIDGE_TRY(draft_->prepare());
   RIDGE_TRY(check_draft_vocabulary());
   draft_->tokenizer_.reset();
@@ -35,20 +35,19 @@ Result<void> Engine::prepare_draft() {
 // Drafts are token ids: they must mean the same in both.
 Result<void> Engine::check_draft_vocabulary() const {
   const std::string& where = draft_->model_->file().metadata().where;
-  if (tokenizer_ == nullptr) {
-    return bad_input(
-        fmt::format("{}: has no tokenizer, so that nobody can tell whether the draft model {} has the same one: "
-                    "leave --draft-model out",
-                    model_->file().metadata().where, where));
-  }
-  const Tokenizer &own = *tokenizer_, &other = *draft_->tokenizer_;
-  const size_t common = std::min(own.size(), other.size());
-  if (std::max(own.size(), other.size()) - common > kPadding) {
+  // Who does without a tokenizer knows what the ids mean; sizes are all that can be compared.
+  const bool texts = tokenizer_ != nullptr && draft_->tokenizer_ != nullptr;
+  const size_t here = texts ? tokenizer_->size() : model_->config().vocabulary;
+  const size_t there = texts ? draft_->tokenizer_->size() : draft_->model_->config().vocabulary;
+  const size_t common = std::min(here, there);
+  if (std::max(here, there) - common > kPadding) {
     return bad_input(
         fmt::format("--draft-model {}: its vocabulary has {} tokens, the model's {}: take a smaller model of the same "
                     "family, or --draft-ngram",
-                    where, other.size(), own.size()));
+                    where, there, here));
   }
+  if (!texts) return {};
+  const Tokenizer &own = *tokenizer_, &other = *draft_->tokenizer_;
   for (size_t i = 0; i < common; ++i) {
     const auto id = static_cast<TokenId>(i);
     if (own.text(id) == other.text(id)) continue;
