@@ -17,7 +17,7 @@ constexpr int64_t kMostDrafts = 64, kDefaultDrafts = 8;
 }  // namespace
 
 void add_draft_flags(CLI::App& command, DraftFlags& flags) {
-  command.add_option("--draft-ngram", flags.ngram, "guess ahead: look up to N last tokens up in the text so far")
+  command.add_option("--draft-ngram", flags.ngram, "guess ahead: where did the last N tokens come before?")
       ->type_name("N")
       ->group("Several tokens per pass");
   command.add_option("--draft-model", flags.model, "guess ahead with a small model of the same vocabulary")

@@ -26,7 +26,7 @@ constexpr const char* kExamples =
     "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)\n"
     "  ridge run model.gguf --system \"$LONG\" -p \"\" -n 0 --save-state long.state\n"
     "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state\n"
-    "  ridge run model.gguf --memory 300M -f code.c --draft-ngram 4   (same text, sooner)";
+    "  ridge run model.gguf --memory 300M -f a.c --draft-ngram 4  (same text, sooner)";
 
 Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std::string>& words) {
   std::vector<std::pair<TokenId, float>> out;

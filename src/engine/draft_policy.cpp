@@ -11,8 +11,9 @@ constexpr double kPriorTries = 3;      // what a prior is worth, in observations
 constexpr double kForgetGuess = 0.97;  // per observation: a memory of thirty-three
 constexpr double kForgetPass = 0.97;   // per pass
 constexpr double kForgetLine = 0.99;   // per pass, for what a draft costs: that changes slowly
-// Before anything was measured: a draft costs a tenth of a pass (docs/measurements.md has what it costs here).
-constexpr double kPriorSlope = 0.1, kPriorWeight = 2;
+// Before anything was measured: a draft costs a tenth of a pass, give or take as much (docs/measurements.md has what it
+// costs here).
+constexpr double kPriorSlope = 0.1;
 // Below this spread of the numbers of drafts (sum of squares) a line through the passes says little.
 constexpr double kEnoughSpread = 6;
 constexpr double kFirstThreshold = 0.2;
@@ -27,7 +28,7 @@ void DraftPolicy::Count::add(bool hit) {
   tried = tried * kForgetGuess + 1;
 }
 
-DraftPolicy::DraftPolicy(const std::array<float, kGuessKinds>& priors) {
+DraftPolicy::DraftPolicy(const std::array<float, kGuessKinds>& priors, DraftLength length) : length_(length) {
   for (size_t k = 0; k < kGuessKinds; ++k) kinds_[k].prior = static_cast<double>(priors[k]);
   all_.prior = 0.6;
 }
@@ -39,7 +40,13 @@ double DraftPolicy::spread() const { return xx_ - x_ * x_ / w_; }
 double DraftPolicy::slope() const {
   const double mean_x = x_ / w_, mean_y = y_ / w_;
   const double plain = mean_y / (1 + kPriorSlope * mean_x);
-  const double s = (xy_ - w_ * mean_x * mean_y + kPriorWeight * kPriorSlope * plain) / (spread() + kPriorWeight);
+  const double sxy = xy_ - w_ * mean_x * mean_y, syy = yy_ - w_ * mean_y * mean_y;
+  // The better the passes so far lie on a line, the less the prior weighs (Bayesian regression: variance of the noise
+  // by that of the prior). On a machine with other work the noise is as large as a pass.
+  constexpr double kLeastWeight = 1;
+  const double noise = std::max(0.0, syy - (spread() > 0 ? sxy * sxy / spread() : 0)) / w_;
+  const double weight = std::max(kLeastWeight, noise / (kPriorSlope * plain * kPriorSlope * plain));
+  const double s = (sxy + weight * kPriorSlope * plain) / (spread() + weight);
   return std::clamp(s, 0.0, mean_y);
 }
 
@@ -48,11 +55,13 @@ double DraftPolicy::guess_s() const { return guesses_ > 0 ? guess_s_ / guesses_ 
 double DraftPolicy::threshold() const { return seconds_ > 0 ? tokens_ / seconds_ : 0; }
 
 bool DraftPolicy::worth_checking(double chance) const {
+  if (length_ == DraftLength::all) return true;
   if (w_ == 0) return chance > kFirstThreshold;
   return chance > threshold() * slope();
 }
 
 size_t DraftPolicy::worth_checking(std::span<const Guess> guesses) const {
+  if (length_ == DraftLength::all) return guesses.size();
   double chance = 1;
   size_t count = 0;
   for (; count < guesses.size(); ++count) {
@@ -66,6 +75,7 @@ size_t DraftPolicy::worth_checking(std::span<const Guess> guesses) const {
 }
 
 bool DraftPolicy::worth_guessing(double chance) {
+  if (length_ == DraftLength::all) return true;
   const double gain = chance * all_.rate();
   const bool worth = w_ == 0 ? gain > kFirstThreshold : gain > threshold() * (slope() + guess_s());
   if (worth) {
@@ -86,7 +96,7 @@ void DraftPolicy::learn(uint8_t kind, bool right) {
 }
 
 void DraftPolicy::note_pass(const DraftPass& pass) {
-  for (double* sum : {&w_, &x_, &y_, &xx_, &xy_}) *sum *= kForgetLine;
+  for (double* sum : {&w_, &x_, &y_, &xx_, &xy_, &yy_}) *sum *= kForgetLine;
   for (double* sum : {&tokens_, &seconds_, &guesses_, &guess_s_}) *sum *= kForgetPass;
   const auto x = static_cast<double>(pass.checked);
   // Somebody else's work on this machine is no reason to stop drafting: what is far off counts as a little off.
@@ -97,6 +107,7 @@ void DraftPolicy::note_pass(const DraftPass& pass) {
   y_ += y;
   xx_ += x * x;
   xy_ += x * y;
+  yy_ += y * y;
   tokens_ += static_cast<double>(pass.tokens);
   seconds_ += y + pass.draft_s;
   guesses_ += static_cast<double>(pass.guesses);

@@ -37,10 +37,13 @@ struct DraftPass {
   double check_s = 0, draft_s = 0;  // of the pass, and of making the guesses
 };
 
+// all: every guess is made and checked, whatever it costs (for tests and measurements).
+enum class DraftLength : uint8_t { adaptive, all };
+
 class DraftPolicy {
  public:
   // Chances to begin with, by kind.
-  explicit DraftPolicy(const std::array<float, kGuessKinds>& priors);
+  explicit DraftPolicy(const std::array<float, kGuessKinds>& priors, DraftLength length = DraftLength::adaptive);
 
   double rate(uint8_t kind) const;
   // `chance`: that this guess and all before it are right.
@@ -65,10 +68,11 @@ class DraftPolicy {
   double guess_s() const;    // seconds of a guess
   double threshold() const;  // tokens that a second yields
 
+  DraftLength length_;
   std::array<Count, kGuessKinds> kinds_;
   Count all_;
   // Sums over passes, older ones fading: x drafts, y seconds.
-  double w_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
+  double w_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0;
   double tokens_ = 0, seconds_ = 0;
   double guesses_ = 0, guess_s_ = 0;
   uint32_t skipped_ = 0, interval_ = 1;  // passes without a guess since the last, and until the next

@@ -13,9 +13,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 Result<void> Drafter::begin(std::span<const TokenId>, const std::atomic<bool>*) { return {}; }
 
-Speculator::Speculator(Engine& engine, std::unique_ptr<Drafter> drafter, const Sampler& sampler,
-                       const SpeculatorOptions& options)
-    : engine_(engine), drafter_(std::move(drafter)), sampler_(sampler), options_(options), policy_(drafter_->priors()) {
+Speculator::Speculator(Engine& engine, std::unique_ptr<Drafter> drafter, const Sampler& sampler, DraftLength length)
+    : engine_(engine), drafter_(std::move(drafter)), sampler_(sampler), policy_(drafter_->priors(), length) {
   line_.reserve(engine.context() + engine.verify_tokens());
 }
 
@@ -41,7 +40,7 @@ Result<std::span<float>> Speculator::advance(TokenId next, uint64_t left) {
   guesses_.clear();
   pass_ = {};
   if (most > 0) RIDGE_TRY(guess(most));
-  return check(next, options_.adaptive ? policy_.worth_checking(guesses_) : guesses_.size());
+  return check(next, policy_.worth_checking(guesses_));
 }
 
 Result<void> Speculator::guess(size_t most) {

@@ -42,15 +42,11 @@ class Drafter {
   virtual Result<void> draft(const DraftRequest& request, DraftPolicy& policy, std::vector<Guess>& out) = 0;
 };
 
-struct SpeculatorOptions {
-  bool adaptive = true;  // false: check every guess, whatever it costs (for tests and measurements)
-};
-
 // One per conversation: what it has learnt of the text stays. Everything handed to it must outlive it.
 class Speculator {
  public:
   Speculator(Engine& engine, std::unique_ptr<Drafter> drafter, const Sampler& sampler,
-             const SpeculatorOptions& options = {});
+             DraftLength length = DraftLength::adaptive);
 
   std::string description() const { return drafter_->description(); }
   Result<void> begin(const std::atomic<bool>* interrupted);
@@ -68,7 +64,6 @@ class Speculator {
   Engine& engine_;
   std::unique_ptr<Drafter> drafter_;
   const Sampler& sampler_;
-  SpeculatorOptions options_;
   DraftPolicy policy_;
   std::vector<TokenId> line_, ids_;
   std::vector<Guess> guesses_;

@@ -69,9 +69,7 @@ class Speculation : public testing::TestWithParam<const char*> {
     if (!engine) return {};
     Sampler sampler(sampling, engine->model().config().vocabulary);
     std::unique_ptr<Speculator> speculator;
-    if (make)
-      speculator =
-          std::make_unique<Speculator>(*engine, make(*engine), sampler, SpeculatorOptions{.adaptive = adaptive_});
+    if (make) speculator = std::make_unique<Speculator>(*engine, make(*engine), sampler, length_);
     Outcome out{.all = prompt_, .history = {}, .times = {}};
     auto logits = engine->evaluate(prompt_);
     for (TokenId id : prompt_) sampler.accept(id);
@@ -98,7 +96,7 @@ class Speculation : public testing::TestWithParam<const char*> {
     EXPECT_EQ(want.times.decode_tokens, got.times.decode_tokens) << what;
   }
 
-  bool adaptive_ = true;
+  DraftLength length_ = DraftLength::adaptive;
   std::vector<TokenId> prompt_ = {1, 17, 100, 5, 9, 50, 33, 17, 100, 5, 9};
   const std::vector<SamplerOptions> samplings_ = {
       {.temperature = 0},
@@ -122,7 +120,7 @@ TEST_P(Speculation, GivesWhatIsGeneratedWithout) {
     EXPECT_EQ(want.history.size(), prompt_.size() + kTokens - 1);
     for (auto mood : {Oracle::Mood::right, Oracle::Mood::wrong, Oracle::Mood::mixed}) {
       options.verify_tokens = mood == Oracle::Mood::mixed ? 6 : 17;
-      adaptive_ = false;
+      length_ = DraftLength::all;
       auto oracle = [&](Engine&) { return std::make_unique<Oracle>(want.all, mood); };
       const Outcome got = run(options, samplings_[p], oracle, kTokens);
       const std::string what = "plan " + std::to_string(p) + ", mood " + std::to_string(static_cast<int>(mood));
@@ -137,7 +135,7 @@ TEST_P(Speculation, GivesWhatIsGeneratedWithout) {
         EXPECT_EQ(right, 0u) << what;
         EXPECT_GT(got.times.drafted_tokens, 16u * 90) << what;
       }
-      adaptive_ = true;
+      length_ = DraftLength::adaptive;
       expect_same(want, run(options, samplings_[p], oracle, kTokens), "adaptive, " + what);
     }
     options.verify_tokens = 9;
@@ -149,7 +147,7 @@ TEST_P(Speculation, GivesWhatIsGeneratedWithout) {
 // A draft model that is the model itself samples with the same numbers: every guess that is checked is right.
 TEST_P(Speculation, ADraftModelThatAgreesIsAlwaysRight) {
   constexpr uint64_t kTokens = 60;
-  adaptive_ = false;
+  length_ = DraftLength::all;
   for (size_t s = 0; s < samplings_.size(); ++s) {
     const Outcome want = run({.threads = 2}, samplings_[s], {}, kTokens);
     EngineOptions options{.threads = 2, .verify_tokens = 5, .draft_path = path(GetParam())};
@@ -187,7 +185,7 @@ TEST_P(Speculation, ADraftModelThatDisagreesChangesNothing) {
 // Wherever generation ends, in the middle of drafts too, the timeline is the one without.
 TEST_P(Speculation, EndsWhereItWouldWithout) {
   const SamplerOptions sampling{.temperature = 1.2f, .top_k = 0, .seed = 11};
-  adaptive_ = false;
+  length_ = DraftLength::all;
   const Outcome whole = run({.threads = 1}, sampling, {}, 1000);  // until the context is full
   EXPECT_EQ(whole.all.size(), kContext + 1);
   for (uint64_t most : {1, 2, 3, 9, 10, 1000}) {
