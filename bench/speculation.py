@@ -2,7 +2,7 @@
 """Tokens per second with and without drafts, by kind of text, in rounds of all variants in turn.
 
 usage: bench/speculation.py MODEL [--ridge PROGRAM] [--memory 64M] [--context 512] [-n 160] [--rounds 3]
-                            [--variant "--draft-ngram 4"]... [--sampled]
+                            [--variant "--draft-ngram 4"]... [--text NAME]... [--sampling "--temp 0"]
 
 Prints a Markdown table: medians of the rounds, and the ratio to plain generation in the same round. All variants of a
 text must generate the same tokens, or the program ends with 1.
@@ -33,7 +33,7 @@ def texts():
 def run(options, text, variant):
     words = [options.ridge, "run", options.model, *text, *variant, "--context", options.context, "-n", options.n, "--ignore-eos",
              "--json", "-q", "-t", options.threads]
-    words += ["--seed", "1"] if options.sampled else ["--temp", "0"]
+    words += options.sampling.split()
     if options.memory:
         words += ["--memory", options.memory]
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--variant", action="append", default=[])
     parser.add_argument("--text", action="append", default=[])
-    parser.add_argument("--sampled", action="store_true")
+    parser.add_argument("--sampling", default="--temp 0")
     options = parser.parse_args()
     variants = [[]] + [v.split() for v in options.variant or ["--draft-ngram 4"]]
     print("| text | drafts | tok/s | × plain (each round) | tokens per pass | right of checked | guessing |\n|---|---|---|---|---|---|---|")

@@ -109,8 +109,9 @@ class Speculation : public testing::TestWithParam<const char*> {
 TEST_P(Speculation, GivesWhatIsGeneratedWithout) {
   constexpr uint64_t kTokens = 120;
   std::vector<EngineOptions> plans(4);
-  plans[0] = {.threads = 1};
-  plans[1] = {.threads = 2, .kv_type = KvType::q8_0, .most_pinned = 0};
+  // Prompts two tokens at a time: rings must then be made for drafts.
+  plans[0] = {.threads = 1, .logits_rows = 2};
+  plans[1] = {.threads = 2, .kv_type = KvType::q8_0, .most_pinned = 0, .logits_rows = 2};
   plans[2] = {.threads = 2, .kv_type = KvType::bf16, .io = IoKind::threads, .most_pinned = 200 * kKiB};
   plans[3] = {.threads = 1, .numerics = Numerics::exact};
   for (size_t p = 0; p < plans.size(); ++p) {
@@ -202,7 +203,8 @@ TEST_P(Speculation, EndsWhereItWouldWithout) {
 // The rows of one pass are the logits of one token after the other, also after drafts were taken back.
 TEST_P(Speculation, RowsAreThoseOfSingleTokens) {
   for (KvType type : {KvType::f16, KvType::q8_0}) {
-    auto one = open({.threads = 1, .kv_type = type}), many = open({.threads = 2, .kv_type = type, .verify_tokens = 24});
+    auto one = open({.threads = 1, .kv_type = type});
+    auto many = open({.threads = 2, .kv_type = type, .logits_rows = 2, .verify_tokens = 24});
     ASSERT_TRUE(one && many);
     ASSERT_TRUE(one->evaluate(prompt_).ok() && many->evaluate(prompt_).ok());
     uint32_t state = 5;
