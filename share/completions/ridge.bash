@@ -5,7 +5,7 @@ _ridge_options() {
   case $1 in
     run)
       echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
-        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed"
+        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
     tokenize) echo "--no-special --parse-special --json --lines-json" ;;
@@ -40,7 +40,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --save-state | --load-state | --record | --machine | --export) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --save-state | --load-state | --record | --machine | --export | --draft-model) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

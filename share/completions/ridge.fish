@@ -56,6 +56,9 @@ complete -c ridge -n "$run" -l presence-penalty -x -d 'subtract from recent logi
 complete -c ridge -n "$run" -l frequency-penalty -x -d 'subtract per occurrence'
 complete -c ridge -n "$run" -l logit-bias -x -d 'TOKEN=BIAS'
 complete -c ridge -n "$run" -l seed -x -d 'the same seed gives the same text'
+complete -c ridge -n "$run" -l draft-ngram -x -d 'guess ahead from the text so far'
+complete -c ridge -n "$run" -l draft-model -r -F -d 'guess ahead with a small model'
+complete -c ridge -n "$run" -l draft-tokens -x -d 'most guesses per pass'
 
 complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'

@@ -71,7 +71,8 @@ class Conversation {
 
 }  // namespace
 
-Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
+Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler,
+                  Speculator* speculator) {
   // Without a UTF-8 locale the line editor drops every character that is not ASCII.
   if (std::setlocale(LC_CTYPE, "") == nullptr || std::string_view(::nl_langinfo(CODESET)) != "UTF-8") {
     std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -82,6 +83,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
   bool told_reuse = false;
+  options.speculator = speculator;
   for (;;) {
     clear_interrupt();
     std::optional<std::string> line = read_line();

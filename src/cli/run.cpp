@@ -28,7 +28,8 @@ constexpr const char* kExamples =
     "  ridge run model.gguf                                 (a chat; Ctrl-D leaves)\n"
     "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)\n"
     "  ridge run model.gguf --system \"$LONG\" -p \"\" -n 0 --save-state long.state\n"
-    "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state";
+    "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state\n"
+    "  ridge run model.gguf --memory 300M -f a.c --draft-ngram 4  (same text, sooner)";
 
 Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std::string>& words) {
   std::vector<std::pair<TokenId, float>> out;
@@ -71,7 +72,7 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
 }
 
 Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
-                    Sampler& sampler) {
+                    Sampler& sampler, Speculator* speculator) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
@@ -79,6 +80,7 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   Result<void> printed;
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
+  options.speculator = speculator;
   if (flags.save_state) options.on_prompt = [&] { return engine.save_state(*flags.save_state); };
   Generation g = RIDGE_TRY(generate(engine, ids, options, sampler, [&](std::string_view piece) {
     if (flags.json) return true;
@@ -133,6 +135,7 @@ Result<void> run(RunFlags& flags) {
   if (flags.load_state) (void)RIDGE_TRY(FileStream::open(*flags.load_state));
   if (flags.save_state) (void)RIDGE_TRY(OutputFile::create(*flags.save_state));
   options.record = flags.record.has_value();
+  RIDGE_TRY(apply(flags.drafts, options));
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
   if (flags.save_state)
@@ -145,7 +148,9 @@ Result<void> run(RunFlags& flags) {
     note(flags.raw ? "--system is not used with --raw" : "--system is not used: this model has no chat template");
   }
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
-  Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, text, prompt, sampler);
+  auto speculator = make_speculator(flags.drafts, *engine, flags.sampler, sampler);
+  Result<void> done = chats ? chat(*engine, flags, prompt, sampler, speculator.get())
+                            : answer(*engine, flags, text, prompt, sampler, speculator.get());
   RIDGE_TRY(std::move(done));
   if (flags.record) RIDGE_TRY(write_recording(*engine, *flags.record));
   if (flags.stats) {
@@ -216,6 +221,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--stats", flags->stats, "say where the time and the bytes went");
   command->add_flag("--explain", flags->explain, "say what was planned and why");
   add_sampler_flags(*command, *flags);
+  add_draft_flags(*command, flags->drafts);
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

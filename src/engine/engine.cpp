@@ -18,16 +18,18 @@ constexpr uint64_t kMostContext = uint64_t{1} << 24;
 constexpr uint64_t kDefaultContext = 4096, kSmallestContext = 512;
 // A pass of 128 tokens already keeps the integer units busy; longer ones only cost workspace (docs/measurements.md).
 constexpr uint32_t kLargestBatch = 128;
+// A draft model reads its prompt in smaller passes: their workspace is taken from the pins of the model it drafts for.
+constexpr uint32_t kDraftBatch = 32;
 
 // Charged by the kernel for us but not visible in our own sums: page tables (1/512 of what is mapped), kernel stacks,
 // rings, the C library's own buffers.
 constexpr uint64_t kReserve = 2 * kMiB;
 
-std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows) {
-  uint64_t most = std::min<uint64_t>(context, kLargestBatch);
+std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows, uint32_t largest) {
+  uint64_t most = std::min<uint64_t>(context, largest);
   if (logits_rows > 1) most = std::min<uint64_t>(most, logits_rows);
   std::vector<uint32_t> out;
-  for (uint32_t batch = kLargestBatch; batch >= 1; batch /= 2) {
+  for (uint32_t batch = largest; batch >= 1; batch /= 2) {
     if (batch <= most) out.push_back(batch);
   }
   return out;
@@ -93,7 +95,7 @@ Result<void> Engine::check_options() const {
                     "leave one of the two out",
                     name_of(*options_.kv_type)));
   }
-  RIDGE_CHECK(options_.logits_rows >= 1, "evaluate_all() needs room for a row");
+  RIDGE_CHECK(options_.logits_rows >= 1 && options_.verify_tokens >= 1, "a pass has at least a row of logits");
   return {};
 }
 
@@ -122,7 +124,7 @@ Result<void> Engine::prepare() {
   RIDGE_TRY(check_vocabulary());
   int cpus = static_cast<int>(usable_cpus().size());
   int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
-  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
+  if (!pool_) pool_ = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
   if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
@@ -132,6 +134,8 @@ Result<void> Engine::prepare() {
   if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
   bool floats = options_.numerics == Numerics::exact || all_f32(whole);
   kv_type_ = options_.kv_type.value_or(floats ? KvType::f32 : KvType::f16);
+  if (drafts_ > 0) return {};
+  if (!options_.draft_path.empty()) RIDGE_TRY(prepare_draft());
   trim_heap();
   process_ = process_memory();
   return {};
@@ -165,7 +169,11 @@ Result<void> Engine::choose_budget() {
 
 KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
   // Under a promise every page is there before the first token; otherwise a context that is not used costs nothing.
-  return {.context = context, .batch = batch, .type = kv_type_, .touch = budget_is_promise()};
+  // A draft that is taken back must not have overwritten what the tokens before it see: rings hold all of a pass.
+  return {.context = context,
+          .batch = std::max({batch, options_.verify_tokens, drafts_}),
+          .type = kv_type_,
+          .touch = budget_is_promise()};
 }
 
 namespace {
@@ -176,45 +184,83 @@ struct WorkspaceLayout {
   uint64_t total = 0;
 };
 
-WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint64_t context,
-                                 uint32_t logits_rows, int threads, bool exact) {
+// The largest passes there will be.
+struct WorkspaceNeeds {
+  uint32_t batch = 1, logits_rows = 1;  // prompt tokens, and how many of them get logits
+  uint32_t verify_tokens = 1;           // generated ones, all with logits
+  uint64_t context = 0;
+  int threads = 1;
+  bool exact = false;
+
+  uint32_t rows() const { return std::max(std::min(batch, logits_rows), verify_tokens); }
+};
+
+WorkspaceLayout workspace_layout(const Model& model, const Program& program, const WorkspaceNeeds& needs) {
   constexpr uint64_t kPage = 4096;
   WorkspaceLayout w;
-  uint64_t workers = static_cast<uint64_t>(threads);
-  uint32_t outputs = std::min(batch, logits_rows);
+  const bool exact = needs.exact;
+  uint64_t workers = static_cast<uint64_t>(needs.threads);
   // A generated token may need more than a prompt token of the same batch.
-  PassShape prompt{.tokens = batch, .outputs = outputs}, generated{.role = TokenRole::generated};
+  PassShape prompt{.tokens = needs.batch, .outputs = std::min(needs.batch, needs.logits_rows)};
+  PassShape generated{.tokens = needs.verify_tokens, .outputs = needs.verify_tokens, .role = TokenRole::generated};
   uint64_t floats = std::max(model.workspace_floats(prompt, exact), model.workspace_floats(generated, exact));
   uint64_t latent = std::max(model.latent_floats(prompt, exact), model.latent_floats(generated, exact));
   w.panels = round_up(floats * sizeof(float), kPage);
   w.attention = w.panels + workers * panel_scratch_bytes(program);
-  w.latent = w.attention + round_up(attention_floats(model, context, threads) * sizeof(float), kPage);
+  w.latent = w.attention + round_up(attention_floats(model, needs.context, needs.threads) * sizeof(float), kPage);
   w.logits = w.latent + workers * round_up(latent * sizeof(float), kPage);
-  w.total = w.logits + round_up(uint64_t{outputs} * model.config().vocabulary * sizeof(float), kPage);
+  w.total = w.logits + round_up(uint64_t{needs.rows()} * model.config().vocabulary * sizeof(float), kPage);
   return w;
 }
 
 }  // namespace
 
-Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
-  constexpr uint64_t kThreadStack = 192 * kKiB;
+// All that is not weights, of this model alone.
+Account Engine::own_account(const Program& program, uint32_t batch, uint64_t context) const {
   // Text of the conversation, its tokens, and what a chat template makes of it on the way.
   constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;
-  a.add("program and libraries", process_.mapped_files);
-  a.add("tokenizer, metadata and heap", process_.anonymous);
   a.add(fmt::format("KV cache, {} positions", context),
         KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
-  WorkspaceLayout w = workspace_layout(*model_, program, batch, context, options_.logits_rows, pool_->size(),
-                                       options_.numerics == Numerics::exact);
-  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
+  WorkspaceNeeds needs{.batch = batch,
+                       .logits_rows = options_.logits_rows,
+                       .context = context,
+                       .threads = pool_->size(),
+                       .exact = options_.numerics == Numerics::exact};
+  const uint64_t plain = Slab::charge(workspace_layout(*model_, program, needs).total);
+  needs.verify_tokens = options_.verify_tokens;
+  const uint64_t all = Slab::charge(workspace_layout(*model_, program, needs).total);
+  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), plain);
+  // The line of tokens that n-grams are looked up in is a copy.
+  if (options_.verify_tokens > 1)
+    a.add(fmt::format("checking {} drafts per pass", options_.verify_tokens - 1),
+          all - plain + context * sizeof(TokenId));
   // One copy is in the plan; what planning freed of others may stay with the heap.
   a.add("parts of the model", 2 * program.heap_bytes());
   if (options_.states) a.add("saving and loading states", state_bytes(context));
   if (options_.record) a.add("recording of visits", recording_limit(program, context).bytes());
   a.add("norms and biases", 2 * model_->vector_bytes());
-  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
-                                options_.text_bytes * kCopiesOfText);
+  const uint64_t text = kTextBase + context * kTextPerPosition + options_.text_bytes * kCopiesOfText;
+  const uint64_t sampler = uint64_t{model_->config().vocabulary} * 8;
+  // A drafter's sampler may see logits with as many rows as the large model has (draft_model.h): those are copies.
+  if (drafts_ > 0) {
+    a.add("sampler and logits", 2 * sampler);
+  } else {
+    a.add("sampler and text", sampler + text);
+  }
+  return a;
+}
+
+Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
+  if (drafts_ > 0) return own_account(program, batch, context);
+  constexpr uint64_t kThreadStack = 192 * kKiB;
+  Account a;
+  a.add("program and libraries", process_.mapped_files);
+  a.add("tokenizer, metadata and heap", process_.anonymous);
+  a.add(own_account(program, batch, context));
+  if (draft_) {
+    for (const AccountItem& item : draft_->plan_.account.items()) a.add("draft model: " + item.name, item.bytes);
+  }
   a.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
   a.add("page tables and reserve", kReserve + a.total() / 256);
   return a;
@@ -222,7 +268,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
 
 PlanInput Engine::plan_input(uint64_t context) const {
   PlanInput input;
-  input.budget = budget_;
+  if (drafts_ == 0) input.budget = budget_;
   input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
@@ -232,13 +278,16 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.fixed = [this, context](const Program& program, uint32_t batch) {
     return fixed_account(program, batch, context);
   };
-  input.batches = batch_candidates(context, options_.logits_rows);
+  input.batches = batch_candidates(context, options_.logits_rows, drafts_ > 0 ? kDraftBatch : kLargestBatch);
   input.gathered = model_->gathered();
   input.rates = rates_;
   return input;
 }
 
-Result<Plan> Engine::plan_for(uint64_t context) const { return make_plan(plan_input(context)); }
+Result<Plan> Engine::plan_for(uint64_t context) const {
+  if (draft_) RIDGE_TRY(draft_->settle_draft(context));
+  return make_plan(plan_input(context));
+}
 
 // The user's context, or the model's up to 4096; under a budget the largest power of two from 512 that leaves room for
 // the slots and a quarter of the weights.
@@ -275,11 +324,16 @@ Result<void> Engine::choose_context() {
 }
 
 Result<void> Engine::allocate() {
-  bool exact = options_.numerics == Numerics::exact;
+  if (draft_) RIDGE_TRY(draft_->allocate());
+  WorkspaceNeeds needs{.batch = plan_.batch,
+                       .logits_rows = options_.logits_rows,
+                       .verify_tokens = options_.verify_tokens,
+                       .context = context_,
+                       .threads = pool_->size(),
+                       .exact = options_.numerics == Numerics::exact};
   history_.reserve(context_);
   cache_ = RIDGE_TRY(KvCache::create(model_->kv_layers(), kv_options(context_, plan_.batch)));
-  WorkspaceLayout w =
-      workspace_layout(*model_, plan_.program, plan_.batch, context_, options_.logits_rows, pool_->size(), exact);
+  WorkspaceLayout w = workspace_layout(*model_, plan_.program, needs);
   workspace_ = RIDGE_TRY(Slab::allocate(w.total, {.what = "the activations"}));
   uint8_t* base = workspace_.data();
   auto floats = [&](uint64_t begin, uint64_t end) {
@@ -306,11 +360,10 @@ Result<void> Engine::allocate() {
                 .panels = {base + w.panels, w.attention - w.panels},
                 .attention = floats(w.attention, w.latent),
                 .latent = floats(w.latent, w.logits),
-                .exact = exact,
+                .exact = needs.exact,
                 .trace = options_.trace,
                 .profile = options_.profile};
-  uint32_t outputs = std::min(plan_.batch, options_.logits_rows);
-  logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), outputs, model_->config().vocabulary);
+  logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), needs.rows(), model_->config().vocabulary);
   return {};
 }
 
@@ -359,12 +412,28 @@ Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids, const st
 }
 
 Result<std::span<float>> Engine::decode(TokenId id) {
-  RIDGE_TRY(check_ids({&id, 1}));
-  auto start = std::chrono::steady_clock::now();
-  RIDGE_TRY(pass({&id, 1}, 1, TokenRole::generated));
-  times_.decode += std::chrono::steady_clock::now() - start;
-  times_.decode_tokens += 1;
+  RIDGE_TRY(decode(std::span<const TokenId>(&id, 1)));
   return logits_.row_span(0);
+}
+
+Result<Matrix<float>> Engine::decode(std::span<const TokenId> ids) {
+  RIDGE_CHECK(!ids.empty() && ids.size() <= options_.verify_tokens, "decode() takes at most verify_tokens");
+  RIDGE_TRY(check_ids(ids));
+  auto start = std::chrono::steady_clock::now();
+  RIDGE_TRY(pass(ids, static_cast<uint32_t>(ids.size()), TokenRole::generated));
+  times_.decode += std::chrono::steady_clock::now() - start;
+  times_.decode_passes += 1;
+  times_.decode_tokens += ids.size();
+  times_.drafted_tokens += ids.size() - 1;
+  return logits_.slice_rows(0, ids.size());
+}
+
+void Engine::take_back(size_t count) {
+  if (count == 0) return;
+  RIDGE_CHECK(count < options_.verify_tokens && count < position(), "only drafts of one pass are taken back");
+  RIDGE_CHECK(rewind(position() - count), "rings hold the window and a pass");
+  times_.decode_tokens -= count;
+  times_.wrong_tokens += count;
 }
 
 uint64_t Engine::reusable() const { return machinery_.latent.empty() ? history_.size() : prompts_; }
@@ -373,7 +442,7 @@ Result<void> Engine::evaluate_all(std::span<const TokenId> ids,
                                   const std::function<Result<void>(std::span<const float>)>& row) {
   RIDGE_TRY(check_ids(ids));
   for (size_t done = 0; done < ids.size();) {
-    size_t n = std::min<size_t>(logits_.rows, ids.size() - done);
+    size_t n = std::min<size_t>({plan_.batch, options_.logits_rows, ids.size() - done});
     RIDGE_TRY(pass(ids.subspan(done, n), static_cast<uint32_t>(n), TokenRole::prompt));
     for (size_t r = 0; r < n; ++r) RIDGE_TRY(row(logits_.row_span(r)));
     done += n;

@@ -48,6 +48,8 @@ struct EngineOptions {
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
+  uint32_t verify_tokens = 1;           // most tokens that decode() takes at once: a generated one and its drafts
+  std::string draft_path = {};          // a small model that drafts for this one: resident, within the same budget
   bool need_tokenizer = true;
   bool states = false;      // save_state() or load_state() will be called: their buffers are in the account
   bool record = false;      // the order of visited blocks is kept: recording()
@@ -59,7 +61,10 @@ struct EngineOptions {
 struct EngineTimes {
   std::chrono::nanoseconds load{0};
   std::chrono::nanoseconds prompt{0}, decode{0};
+  std::chrono::nanoseconds draft{0};  // of the two above, spent by a drafter
   uint64_t prompt_tokens = 0, decode_tokens = 0;
+  uint64_t decode_passes = 0;                     // fewer than tokens if drafts were right
+  uint64_t drafted_tokens = 0, wrong_tokens = 0;  // drafts that were checked; those of them taken back
 };
 
 class Engine {
@@ -87,6 +92,9 @@ class Engine {
   KvType kv_type() const { return kv_type_; }
   int threads() const { return pool_->size(); }
   const EngineTimes& times() const { return times_; }
+  // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
+  Engine* draft() const { return draft_.get(); }
+  uint32_t verify_tokens() const { return options_.verify_tokens; }
   // What the passes run on, for those who measure it.
   const Machinery& machinery() const { return machinery_; }
 
@@ -104,6 +112,13 @@ class Engine {
   // Appends a token that was generated: models with latent attention compute these in another form than prompt tokens
   // (model/latent_attention.h). The logits of the token, valid until the next call.
   Result<std::span<float>> decode(TokenId id);
+  // The same for a generated token and drafts of those after it, at most verify_tokens: the logits of each, [ids,
+  // vocabulary], as one by one would give them. What turns out wrong goes back with take_back().
+  Result<Matrix<float>> decode(std::span<const TokenId> ids);
+  // Drops the last `count` drafts of the last decode(): always possible, the cache's rings are made for it.
+  void take_back(size_t count);
+  // Time that a drafter spent on reading the prompt, or on guessing.
+  void add_draft_time(TokenRole role, std::chrono::nanoseconds time);
   // Prompt tokens, and hands the logits of every one out, row by row.
   Result<void> evaluate_all(std::span<const TokenId> ids,
                             const std::function<Result<void>(std::span<const float>)>& row);
@@ -132,8 +147,12 @@ class Engine {
   Result<Plan> plan_for(uint64_t context) const;
   PlanInput plan_input(uint64_t context) const;
   Account fixed_account(const Program& program, uint32_t batch, uint64_t context) const;
+  Account own_account(const Program& program, uint32_t batch, uint64_t context) const;
   Result<void> choose_context();
   Result<void> allocate();
+  Result<void> prepare_draft();
+  Result<void> check_draft_vocabulary() const;
+  Result<void> settle_draft(uint64_t context);
   Result<void> pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role);
   Result<void> check_ids(std::span<const TokenId> ids) const;
   KvOptions kv_options(uint64_t context, uint32_t batch) const;
@@ -144,7 +163,9 @@ class Engine {
   std::unique_ptr<Model> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
   KernelChoice kernels_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::shared_ptr<ThreadPool> pool_;  // a draft model computes on the threads of its engine
+  std::unique_ptr<Engine> draft_;
+  uint32_t drafts_ = 0;  // this one drafts so many tokens ahead for another, in whose account it stands; 0: it does not
   Rates rates_;
   KvType kv_type_ = KvType::f16;
   uint64_t budget_ = 0, context_ = 0;

@@ -15,6 +15,8 @@ struct RunFigures {
   double prompt_tokens_per_s = 0, decode_tokens_per_s = 0;
   double load_s = 0;
   uint64_t prompt_tokens = 0, decode_tokens = 0;
+  uint64_t decode_passes = 0, drafted_tokens = 0, accepted_tokens = 0;
+  double draft_s = 0, draft_share = 0;  // spent on guessing, and as a share of prompt and decode
   uint64_t peak_bytes = 0, budget_bytes = 0;
   uint64_t bytes_read = 0, load_bytes = 0;
   double wait_share = 0;          // of the time of passes, spent waiting for storage
