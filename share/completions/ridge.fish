@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models
+set -l commands run info tokenize detokenize logits perplexity bench kernels probe ladder doctor pack models
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -16,11 +16,13 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a perplexity -
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure speed, or compare runs'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d 'which kernels run here'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'how many blocks fit into memory'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what helps or hinders a run'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench ladder doctor pack' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
 set -l engine '__fish_seen_subcommand_from run logits perplexity bench'
@@ -55,7 +57,7 @@ complete -c ridge -n "$run" -l frequency-penalty -x -d 'subtract per occurrence'
 complete -c ridge -n "$run" -l logit-bias -x -d 'TOKEN=BIAS'
 complete -c ridge -n "$run" -l seed -x -d 'the same seed gives the same text'
 
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe ladder doctor' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
@@ -88,3 +90,20 @@ complete -c ridge -n "$bench" -l compare -r -F -d 'compare two runs'
 complete -c ridge -n '__fish_seen_subcommand_from kernels' -l all -d 'every kernel that can run here'
 complete -c ridge -n '__fish_seen_subcommand_from kernels' -l quick -d '64 MiB, one repetition'
 complete -c ridge -n '__fish_seen_subcommand_from kernels' -l isa -x -a 'scalar avx2 avx512' -d 'at most this instruction set'
+
+set -l ladder '__fish_seen_subcommand_from ladder'
+complete -c ridge -n "$ladder" -l step -x -d 'contexts between two measurements'
+complete -c ridge -n "$ladder" -l contexts -x -d 'load at most so many'
+complete -c ridge -n "$ladder" -l stop-available -x -d 'stop below this MemAvailable'
+complete -c ridge -n "$ladder" -l stop-swap -x -d 'stop above this growth of swap'
+complete -c ridge -n "$ladder" -s m -l memory -x -d 'stop before the process holds more'
+complete -c ridge -n "$ladder" -l hold -x -d 'keep them for so long'
+complete -c ridge -n "$ladder" -l pools -x -d 'pools for fresh processes, or none'
+complete -c ridge -n "$ladder" -l tokens -x -d 'tokens that a context has room for'
+complete -c ridge -n "$ladder" -s t -l threads -x -d 'threads that rearrange'
+complete -c ridge -n "$ladder" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
+complete -c ridge -n "$ladder" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
+
+set -l doctor '__fish_seen_subcommand_from doctor'
+complete -c ridge -n "$doctor" -s m -l memory -x -d 'the budget of the run'
+complete -c ridge -n "$doctor" -s c -l context -x -d 'the context of the run'

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -32,6 +33,14 @@ struct ProcessMemory {
       0;  // whole size of every distinct file mapped (program and libraries), as if all of it were cached
 };
 ProcessMemory process_memory(const std::string& root = "");
+
+// What the memory cgroups of this process hold and still grant, for those who watch both while memory is added.
+struct CgroupMemory {
+  std::optional<uint64_t> charged;  // to the process's own cgroup; none without one
+  std::optional<uint64_t> left;     // until the tightest limit of it and its ancestors; none without a limit
+  std::string reason;               // which limit that is, for people
+};
+CgroupMemory cgroup_memory(const std::string& root = "");
 
 // The highest charge of this process's own cgroup since it was made (memory.peak, max_usage_in_bytes), 0 if unknown.
 uint64_t cgroup_peak(const std::string& root = "");
