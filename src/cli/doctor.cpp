@@ -111,8 +111,7 @@ Result<DoctorFacts> facts_of(const Flags& flags) {
   engine.model = *flags.model;
   engine.memory = flags.memory;
   engine.context = flags.context;
-  EngineOptions options = RIDGE_TRY(engine_options(engine));
-  options.need_tokenizer = false;
+  const EngineOptions options = RIDGE_TRY(engine_options(engine));
   facts.model = ModelFacts{.path = options.path, .preview = {}, .error = {}};
   auto preview = Engine::preview(options);
   if (preview.ok()) {

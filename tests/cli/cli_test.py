@@ -544,6 +544,8 @@ def test_doctor():
     check(absent.returncode == 3 and json.loads(absent.stdout)["exit_code"] == 3, f"doctor of no file: {absent.returncode}")
     cut = run("doctor", write(os.path.join(T, "cut.gguf"), open(model, "rb").read()[:-4000]))
     check(cut.returncode == 3 and "problem" in cut.stdout and "cut.gguf" in cut.stderr, f"doctor of half a file: {cut.returncode}")
+    mute = run("doctor", write(os.path.join(T, "mute.gguf"), gguf_files.tiny(tokenizer=False).bytes()))
+    check(mute.returncode == 3 and "tokenizer" in mute.stderr, f"doctor of a model without tokenizer: {mute.returncode} {mute.stderr}")
     fails(2, ["doctor", "--memory", "1G"], "MODEL")
     fails(2, ["doctor", model, "--memory", "10Q"], "10Q")
     fails(2, ["doctor", model, "--context", "0"], "--context")

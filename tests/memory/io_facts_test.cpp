@@ -11,7 +11,7 @@ class IoFactsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = folder_.file("weights");
-    write_file(path_, test::random_bytes(100'000, 5));
+    test::write_file(path_, test::random_bytes(100'000, 5));
   }
   IoFacts facts(Syscalls* calls = nullptr) {
     auto result = io_facts(path_, calls);
