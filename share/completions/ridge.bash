@@ -18,6 +18,10 @@ _ridge_options() {
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
     sim) echo "$engine --machine --policy --passes --export --steps --spectrum --computed --merge --json" ;;
+    ladder)
+      echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
+      ;;
+    doctor) echo "--memory --context --json" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
     *) echo "--version --verbose --quiet" ;;
@@ -26,7 +30,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim"
+  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

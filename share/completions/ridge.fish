@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models sim
+set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -16,12 +16,14 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a perplexity -
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure speed, or compare runs'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d 'which kernels run here'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'how many blocks fit into memory'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what helps or hinders a run'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack sim' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack sim ladder doctor' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
 set -l engine '__fish_seen_subcommand_from run logits perplexity bench sim'
@@ -60,7 +62,7 @@ complete -c ridge -n "$run" -l draft-ngram -x -d 'guess ahead from the text so f
 complete -c ridge -n "$run" -l draft-model -r -F -d 'guess ahead with a small model'
 complete -c ridge -n "$run" -l draft-tokens -x -d 'most guesses per pass'
 
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim ladder doctor' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
@@ -103,3 +105,20 @@ complete -c ridge -n "$sim" -l steps -x -d 'steps of an image'
 complete -c ridge -n "$sim" -l spectrum -d 'Spectrum predicts most steps'
 complete -c ridge -n "$sim" -l computed -x -d 'so many steps are computed'
 complete -c ridge -n "$sim" -l merge -x -d 'fuse neighbouring contexts'
+
+set -l ladder '__fish_seen_subcommand_from ladder'
+complete -c ridge -n "$ladder" -l step -x -d 'contexts between two measurements'
+complete -c ridge -n "$ladder" -l contexts -x -d 'load at most so many'
+complete -c ridge -n "$ladder" -l stop-available -x -d 'stop below this MemAvailable'
+complete -c ridge -n "$ladder" -l stop-swap -x -d 'stop above this growth of swap'
+complete -c ridge -n "$ladder" -s m -l memory -x -d 'stop before the process holds more'
+complete -c ridge -n "$ladder" -l hold -x -d 'keep them for so long'
+complete -c ridge -n "$ladder" -l pools -x -d 'pools for fresh processes, or none'
+complete -c ridge -n "$ladder" -l tokens -x -d 'tokens that a context has room for'
+complete -c ridge -n "$ladder" -s t -l threads -x -d 'threads that rearrange'
+complete -c ridge -n "$ladder" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
+complete -c ridge -n "$ladder" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
+
+set -l doctor '__fish_seen_subcommand_from doctor'
+complete -c ridge -n "$doctor" -s m -l memory -x -d 'the budget of the run'
+complete -c ridge -n "$doctor" -s c -l context -x -d 'the context of the run'

@@ -83,5 +83,7 @@ void add_models(CLI::App& app);
 void add_sim(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_kernels(CLI::App& app);
+void add_ladder(CLI::App& app);
+void add_doctor(CLI::App& app);
 
 }  // namespace ridge::cli

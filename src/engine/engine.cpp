@@ -81,6 +81,20 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   return engine;
 }
 
+Result<Engine::Preview> Engine::preview(const EngineOptions& options) {
+  Engine engine;
+  engine.options_ = options;
+  RIDGE_TRY(engine.check_options());
+  RIDGE_TRY(engine.prepare());
+  RIDGE_TRY(engine.choose_budget());
+  RIDGE_TRY(engine.choose_context());
+  return Preview{.budget = engine.budget_,
+                 .context = engine.context_,
+                 .budget_reason = engine.budget_reason_,
+                 .threads = engine.pool_->size(),
+                 .plan = std::move(engine.plan_)};
+}
+
 Result<void> Engine::check_options() const {
   if (options_.threads < 0 || options_.threads > kMostThreads) {
     return usage_error(fmt::format("{} threads are no usable number: give 1 to {}", options_.threads, kMostThreads));

@@ -130,6 +130,15 @@ class Engine {
   Result<void> save_state(const std::string& path);
   Result<void> load_state(const std::string& path);
 
+  // What open() would settle on, with nothing large allocated or read. Fails as open() would before that.
+  struct Preview {
+    uint64_t budget = 0, context = 0;
+    std::string budget_reason;
+    int threads = 1;
+    Plan plan;
+  };
+  static Result<Preview> preview(const EngineOptions& options);
+
   // What runs with these options would need at these contexts, whatever budget and context they name; loads no weights.
   struct Needs {
     uint64_t context = 0, smallest = 0, resident = 0, kv = 0;

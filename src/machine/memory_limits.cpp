@@ -334,6 +334,22 @@ MemoryPressure memory_pressure(const std::string& root) {
   return pressure;
 }
 
+CgroupMemory cgroup_memory(const std::string& root) {
+  CgroupMemory memory;
+  MemoryLimits limits;
+  limits.available = kUnlimited;
+  for (const Hierarchy& h : hierarchies(root)) {
+    walk(root, h, limits);
+    // On systems with both versions mounted only one of them has the memory controller.
+    auto charged = read_number(root + h.mount + h.own + "/" + names_of(h.version).usage);
+    if (charged) memory.charged = std::max(memory.charged.value_or(0), *charged);
+  }
+  if (limits.reason.empty()) return memory;
+  memory.left = limits.available;
+  memory.reason = limits.reason;
+  return memory;
+}
+
 uint64_t cgroup_peak(const std::string& root) {
   uint64_t peak = 0;
   for (const Hierarchy& h : hierarchies(root)) {

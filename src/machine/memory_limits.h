@@ -34,6 +34,14 @@ struct ProcessMemory {
 };
 ProcessMemory process_memory(const std::string& root = "");
 
+// What the memory cgroups of this process hold and still grant, for those who watch both while memory is added.
+struct CgroupMemory {
+  std::optional<uint64_t> charged;  // to the process's own cgroup; none without one
+  std::optional<uint64_t> left;     // until the tightest limit of it and its ancestors; none without a limit
+  std::string reason;               // which limit that is, for people
+};
+CgroupMemory cgroup_memory(const std::string& root = "");
+
 // The highest charge of this process's own cgroup since it was made (memory.peak, max_usage_in_bytes), 0 if unknown.
 uint64_t cgroup_peak(const std::string& root = "");
 

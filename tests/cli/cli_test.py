@@ -74,7 +74,8 @@ def demo_model(file):
 def test_help():
     r = run("--help")
     check(r.returncode == 0 and len(r.stdout.splitlines()) <= 40, f"ridge --help has {len(r.stdout.splitlines())} lines")
-    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "bench", "kernels", "probe", "pack", "models", "sim"):
+    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "bench", "kernels", "probe", "pack", "models",
+                    "ladder", "doctor", "sim"):
         check(command in r.stdout, f"ridge --help does not list {command}")
         h = run(command, "--help")
         check(h.returncode == 0 and "Example" in h.stdout, f"ridge {command} --help has no examples")
@@ -617,6 +618,145 @@ def test_drafts():
     fails(3, [*words, "--draft-model", long], "859 tokens")
     fails(3, [*words, "--draft-model", bare], "bare.gguf")
     fails(3, [*words, "--draft-model", os.path.join(T, "absent.gguf")], "absent.gguf")
+
+
+def test_ladder():
+    model = tiny_file(layers=3)
+    few = ["ladder", model, "--stop-available", "1M", "--hold", "0", "--pools", "none"]
+    r = run(*few)
+    check(r.returncode == 0 and "all 7 contexts are loaded" in r.stdout and "one walk over all blocks" in r.stdout, f"ladder: {r.stdout} {r.stderr}")
+    check(all(len(line) <= 110 for line in r.stdout.splitlines()), f"ladder: long lines in {r.stdout}")
+    j = json.loads(run(*few, "--json").stdout)
+    check([x["contexts"] for x in j["rows"]] == [1, 2, 3, 4, 5, 6, 7] and j["end"] == "all_loaded" and len(j["contexts"]) == j["blocks"] == 7, f"ladder: {j['rows']}")
+    check(sum(c["weight_bytes"] for c in j["contexts"]) == j["weight_bytes"] == j["rows"][-1]["weight_bytes"], "ladder: weights")
+    check([k["kind"] for k in j["trend"]["kinds"]] == ["attn", "ffn", "head"], f"ladder: kinds {j['trend']['kinds']}")
+    check(j["release"]["mappings_left"] <= 1 and j["release"]["pss_left"] < 1 << 20, f"ladder leaves {j['release']}")
+    check("hold" not in j and "pools" not in j, "ladder: what was not asked for")
+    steps = json.loads(run(*few, "--json", "--step", "3", "--contexts", "5", "--tokens", "4").stdout)
+    check([x["contexts"] for x in steps["rows"]] == [3, 5] and steps["end"] == "enough" and steps["tokens"] == 4, f"ladder --step 3: {steps['rows']}")
+    pools = run("ladder", model, "--stop-available", "1M", "--hold", "0.2s", "--pools", "2,4,99", "--json")
+    p = json.loads(pools.stdout)
+    check([(x["contexts"], x.get("loaded")) for x in p["pools"]] == [(2, 2), (4, 4)] and "left out" in pools.stderr, f"ladder --pools: {p.get('pools')} {pools.stderr}")
+    check(p["hold"]["seconds"] >= 0.15, f"ladder --hold: {p['hold']}")
+    # A context of a page and a budget for some of them.
+    at = json.loads(run(*few, "--json").stdout)["baseline"]
+    budget = json.loads(run(*few, "--json", "--memory", str(at["pss"] + at["page_tables"] + (512 << 10))).stdout)
+    check(budget["end"] in ("gate", "all_loaded"), f"ladder --memory: {budget['end']}")
+    for flags, part in ((["--stop-available", "4000T"], "--stop-available"), (["--memory", "1"], "--memory")):
+        fails(4, ["ladder", model, "--hold", "0", "--pools", "none", *(["--stop-available", "1M"] if "--memory" in flags else []), *flags], part)
+    for flags in (["--step", "0"], ["--step", "-1"], ["--contexts", "0"], ["--pools", "0"], ["--pools", "4,0"], ["--pools", "x"], ["--hold", "-1"],
+                  ["--hold", "1d"], ["--tokens", "0"], ["--threads", "0"], ["--tokens", "99999999999"]):
+        fails(2, ["ladder", model, *flags], flags[0])
+    for size in ("0", "-1", "1e30", "10Q", ""):
+        fails(2, ["ladder", model, "--stop-available", size], size)
+        fails(2, ["ladder", model, "--stop-swap", size], size)
+    fails(2, ["ladder", model, "--isa", "mmx"], "mmx")
+    fails(2, ["ladder", model, "--io", "pigeon"], "pigeon")
+    fails(3, ["ladder", os.path.join(T, "absent.gguf")], "absent.gguf")
+    fails(3, ["ladder", write(os.path.join(T, "cut.gguf"), open(model, "rb").read()[:-4000])], "cut.gguf")
+
+    def interrupt(words, after):
+        going = subprocess.Popen([A.ridge, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        while int([line for line in open(f"/proc/{going.pid}/status") if line.startswith("SigCgt")][0].split()[1], 16) >> (signal.SIGINT - 1) & 1 == 0:
+            time.sleep(0.01)
+        time.sleep(after)
+        going.send_signal(signal.SIGINT)
+        out, said = going.communicate(timeout=120)
+        return going.returncode, out, said
+
+    code, out, said = interrupt(["ladder", model, "--stop-available", "1M", "--hold", "600s", "--pools", "2", "--json"], 1.5)
+    j = json.loads(out)
+    check(code == 0 and j["end"] == "interrupted" and "Ctrl-C" in said and len(j["rows"]) == 7, f"Ctrl-C while held: {code} {said}")
+    check(j["hold"]["seconds"] < 300 and j["release"]["mappings_left"] <= 1 and "pools" not in j, f"Ctrl-C while held: {j['hold']} {j['release']}")
+    smol = demo_model("SmolLM2-135M-Instruct.Q4_1.gguf")
+    j = json.loads(run("ladder", smol, "--stop-available", "1M", "--hold", "0", "--pools", "none", "--json").stdout)
+    check(j["blocks"] == 61 and j["end"] == "all_loaded", f"ladder smollm2: {j['blocks']} {j['end']} {j['why']}")
+    check(0.9 < j["trend"]["ratio_to_weights"] < 1.2, f"ladder smollm2: memory is {j['trend']['ratio_to_weights']} times the weights")
+    few = json.loads(run("ladder", smol, "--stop-available", "1M", "--hold", "0", "--pools", "none", "--json", "--contexts", "20").stdout)
+    # The head, of another size than the others, is foreseen by its weights.
+    whole, seen = j["rows"][-1]["added_pss"], few["trend"]["by_kind"]["value"]
+    check(abs(seen / whole - 1) < 0.2, f"ladder smollm2: foresees {seen} from 20 contexts, all take {whole}")
+
+
+def test_doctor():
+    model = tiny_file()
+    r = run("doctor", model)
+    check(r.returncode == 0 and r.stderr == "", f"doctor: {r.returncode} {r.stderr}")
+    check(all(len(line.encode()) <= 90 for line in r.stdout.splitlines()), f"doctor: long lines in {r.stdout}")
+    j = json.loads(run("doctor", model, "--json").stdout)
+    check(j["runs"] and j["exit_code"] == 0, f"doctor: {j}")
+    topics = [f["topic"] for f in j["findings"]]
+    for topic in ("memory", "cgroup", "locked memory", "huge pages", "CPU", "CPUs", "O_DIRECT", "io_uring", "storage", "system", "choice", "budget", "context", "plan"):
+        check(topic in topics, f"doctor says nothing of {topic}: {topics}")
+    check(all(f["verdict"] in ("ok", "note", "problem") and f["fact"] and (f["verdict"] == "ok") == ("advice" not in f) for f in j["findings"]), f"doctor: {j['findings']}")
+    before = sorted(os.listdir(T))
+    here = run("doctor", "--json", cwd=T)
+    check(here.returncode == 0 and sorted(os.listdir(T)) == before, f"doctor without a model: {here.returncode} {here.stderr} {os.listdir(T)}")
+    check("this folder" in here.stdout or "O_DIRECT is refused" in here.stdout, f"doctor without a model: {here.stdout}")
+    gone = run("doctor", "--json", cwd="/proc")          # a folder that nobody can write
+    check(gone.returncode == 0 and "cannot be written" in gone.stdout, f"doctor in /proc: {gone.returncode} {gone.stdout[:200]}")
+    small = run("doctor", model, "--memory", "1M", "--json")
+    check(small.returncode == 4 and not json.loads(small.stdout)["runs"] and "does not fit" in small.stderr, f"doctor --memory 1M: {small.returncode} {small.stderr}")
+    absent = run("doctor", os.path.join(T, "absent.gguf"), "--json")
+    check(absent.returncode == 3 and json.loads(absent.stdout)["exit_code"] == 3, f"doctor of no file: {absent.returncode}")
+    cut = run("doctor", write(os.path.join(T, "cut.gguf"), open(model, "rb").read()[:-4000]))
+    check(cut.returncode == 3 and "problem" in cut.stdout and "cut.gguf" in cut.stderr, f"doctor of half a file: {cut.returncode}")
+    mute = run("doctor", write(os.path.join(T, "mute.gguf"), gguf_files.tiny(tokenizer=False).bytes()))
+    check(mute.returncode == 3 and "tokenizer" in mute.stderr, f"doctor of a model without tokenizer: {mute.returncode} {mute.stderr}")
+    fails(2, ["doctor", "--memory", "1G"], "MODEL")
+    fails(2, ["doctor", model, "--memory", "10Q"], "10Q")
+    fails(2, ["doctor", model, "--context", "0"], "--context")
+    # Where the address space is limited, it says so and still works.
+    limited = subprocess.run(["bash", "-c", f"ulimit -v 8000000; '{A.ridge}' doctor --json"], capture_output=True, text=True, cwd=T)
+    if "AddressSanitizer" not in limited.stderr and "ThreadSanitizer" not in limited.stderr:
+        check(limited.returncode == 0 and "RLIMIT_AS" in limited.stdout, f"doctor under ulimit -v: {limited.returncode} {limited.stderr}")
+
+
+def without_io_uring():
+    """In the child: io_uring_setup, _enter and _register answer EPERM, as under the profiles of container engines."""
+    import ctypes
+
+    class Instruction(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint32)]
+
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Instruction))]
+
+    load, at_least, above, ret = 0x20, 0x35, 0x25, 0x06
+    filter = (Instruction * 5)(Instruction(load, 0, 0, 0), Instruction(at_least, 0, 2, 425), Instruction(above, 1, 0, 427),
+                               Instruction(ret, 0, 0, 0x00050000 | 1), Instruction(ret, 0, 0, 0x7FFF0000))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(Program(5, filter)), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no seccomp filter")
+
+
+def test_cases():
+    """What users of other engines filed, on this system itself (docs/cases.md)."""
+    model = tiny_file(layers=3)
+    words = ["-p", "the", "-n", "8", "--temp", "0", "--ignore-eos"]
+    want = run("run", model, *words)
+    check(want.returncode == 0, f"cases: {want.stderr}")
+    locked = subprocess.run(["bash", "-c", f"ulimit -l 0; '{A.ridge}' run '{model}' {' '.join(words)}"], capture_output=True, text=True,
+                            errors="replace", stdin=subprocess.DEVNULL)
+    check(locked.returncode == 0 and locked.stdout == want.stdout, f"no locked memory: {locked.returncode} {locked.stderr}")
+    if os.access("/dev/shm", os.W_OK):
+        # A file system in memory: kernels before 6.6 refuse O_DIRECT there with EINVAL.
+        folder = tempfile.mkdtemp(prefix="ridge-cli-", dir="/dev/shm")
+        try:
+            there = run("run", shutil.copy(model, folder), *words)
+        finally:
+            shutil.rmtree(folder)
+        check(there.returncode == 0 and there.stdout == want.stdout, f"from tmpfs: {there.returncode} {there.stderr}")
+    try:
+        forbidden = run("run", model, *words, preexec_fn=without_io_uring)
+        doctor = json.loads(run("doctor", model, "--json", preexec_fn=without_io_uring).stdout)
+    except subprocess.SubprocessError:
+        raise Skip("needs seccomp filters")
+    check(forbidden.returncode == 0 and forbidden.stdout == want.stdout, f"io_uring forbidden: {forbidden.returncode} {forbidden.stderr}")
+    if "io_uring" in run("doctor", model).stdout and "O_DIRECT is refused" not in forbidden.stderr and "not part of this build" not in forbidden.stderr:
+        check("io_uring is not permitted here" in forbidden.stderr, f"io_uring forbidden, and nothing said: {forbidden.stderr!r}")
+        ring = [f for f in doctor["findings"] if f["topic"] == "io_uring"][0]
+        check(ring["verdict"] == "note" and "refused" in ring["fact"], f"doctor without io_uring: {ring}")
 
 
 def test_example():
