@@ -80,6 +80,7 @@ void add_perplexity(CLI::App& app);
 void add_probe(CLI::App& app);
 void add_pack(CLI::App& app);
 void add_models(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_kernels(CLI::App& app);
 

@@ -55,6 +55,10 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
     rates.memory = *read * 1e9;
     rates.memory_measured = true;
   }
+  // What products reach of the peak of multiply-adds (docs/measurements.md).
+  constexpr double kKernelShare = 0.5;
+  rates.int8_ops = machine.int8_gops_per_core * 1e9 * threads * kKernelShare;
+  rates.float_ops = machine.float_gops_per_core * 1e9 * threads * kKernelShare;
   return rates;
 }
 
@@ -62,14 +66,19 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
 
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> Engine::plan_only(const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine());
   engine->options_ = options;
   RIDGE_TRY(engine->check_options());
-  auto start = std::chrono::steady_clock::now();
   RIDGE_TRY(engine->prepare());
   RIDGE_TRY(engine->choose_budget());
   RIDGE_TRY(engine->choose_context());
+  return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Engine> engine = RIDGE_TRY(plan_only(options));
   RIDGE_TRY(engine->allocate());
   engine->times_.load = std::chrono::steady_clock::now() - start;
   return engine;
@@ -116,15 +125,20 @@ Result<void> Engine::prepare() {
     model_->file().metadata().erase(key);
   }
   RIDGE_TRY(check_vocabulary());
-  int cpus = static_cast<int>(usable_cpus().size());
-  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
-  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
-  auto profile = load_profile(default_profile_path());
+  auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
+  if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
   if (profile.ok() && profile.value().contended)
     detail("the machine's profile was measured while others used it: " + profile.value().contention);
+  int cpus = static_cast<int>(usable_cpus().size());
+  if (!options_.machine.empty()) cpus = std::min(profile.value().most_threads(), kMostThreads);
+  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
+  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   Program whole = model_->program({}, {});
-  if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+  if (profile.ok()) {
+    rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+    machine_name_ = profile.value().name;
+  }
   bool floats = options_.numerics == Numerics::exact || all_f32(whole);
   kv_type_ = options_.kv_type.value_or(floats ? KvType::f32 : KvType::f16);
   trim_heap();
@@ -133,6 +147,12 @@ Result<void> Engine::prepare() {
 }
 
 Result<void> Engine::choose_budget() {
+  if (!options_.machine.empty()) {
+    constexpr uint64_t kNoLimit = uint64_t{1} << 60;
+    budget_ = options_.memory.value_or(kNoLimit);
+    budget_reason_ = options_.memory ? "--memory" : "no limit was given";
+    return {};
+  }
   MemoryLimits limits = memory_limits();
   // What we already hold is part of the charge that the limits leave us; pages of the program itself may be charged to
   // whoever ran it first.
@@ -219,6 +239,10 @@ PlanInput Engine::plan_input(uint64_t context) const {
   };
   input.fixed = [this, context](const Program& program, uint32_t batch) {
     return fixed_account(program, batch, context);
+  };
+  input.prompt = [this](uint64_t slot, uint32_t tokens) {
+    return model_->program({.tokens = tokens},
+                           {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});
   };
   input.batches = batch_candidates(context, options_.logits_rows);
   input.gathered = model_->gathered();

@@ -33,6 +33,7 @@ namespace ridge {
 
 struct EngineOptions {
   std::string path;
+  std::string machine = {};        // profile of the machine to plan for; empty: this one, as `ridge probe` measured it
   std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
   uint64_t context = 0;            // positions, 0: default_context
   uint64_t default_context = 0;    // 0: min(the model's, 4096), less under a budget
@@ -61,11 +62,17 @@ class Engine {
  public:
   // does_not_fit with the table and the smallest budget, before anything large is allocated.
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  // As open(), but nothing large is allocated and no weights are read: for looking at plan() and planning(). Without
+  // --memory a plan for another machine has no limit.
+  static Result<std::unique_ptr<Engine>> plan_only(const EngineOptions& options);
   ~Engine();
 
   const Model& model() const { return *model_; }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr if the file has none
   const Plan& plan() const { return plan_; }
+  // What the plan was made from, to plan for other budgets. Calls back into this engine.
+  PlanInput planning() const { return plan_input(context_); }
+  const std::string& machine_name() const { return machine_name_; }
   const KernelChoice& kernels() const { return kernels_; }
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
@@ -136,6 +143,7 @@ class Engine {
   KernelChoice kernels_;
   std::unique_ptr<ThreadPool> pool_;
   Rates rates_;
+  std::string machine_name_;
   KvType kv_type_ = KvType::f16;
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;
