@@ -22,6 +22,7 @@ _ridge_options() {
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
     doctor) echo "--memory --context --json" ;;
+    plan) echo "$engine --machine --explain --json --svg" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
     *) echo "--version --verbose --quiet" ;;
@@ -30,7 +31,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor"
+  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
@@ -44,7 +45,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --save-state | --load-state | --record | --machine | --export | --draft-model) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

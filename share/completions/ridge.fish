@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor
+set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -18,22 +18,23 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d '
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'how many blocks fit into memory'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what helps or hinders a run'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a plan -d 'what a budget keeps and costs'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack sim ladder doctor' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
-set -l engine '__fish_seen_subcommand_from run logits perplexity bench sim'
+set -l engine '__fish_seen_subcommand_from run logits perplexity bench sim plan'
 complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
 complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
 complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
 complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact fast' -d arithmetic
-complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench sim' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
+complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench sim plan' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
 set -l run '__fish_seen_subcommand_from run'
@@ -48,7 +49,9 @@ complete -c ridge -n "$run" -l stop -x -d 'end before this text'
 complete -c ridge -n "$run" -l raw -d 'no chat template'
 complete -c ridge -n "$run" -l ignore-eos -d 'go on after the model ends'
 complete -c ridge -n "$run" -l stats -d 'where time and bytes went'
-complete -c ridge -n "$run" -l explain -d 'what was planned and why'
+complete -c ridge -n '__fish_seen_subcommand_from run plan' -l explain -d 'what was planned and why'
+complete -c ridge -n '__fish_seen_subcommand_from plan' -l machine -r -F -d 'plan for this machine'
+complete -c ridge -n '__fish_seen_subcommand_from plan' -l svg -r -F -d 'draw speed over the budget'
 complete -c ridge -n "$run" -l temp -x -d 'temperature, 0 is greedy'
 complete -c ridge -n "$run" -l top-k -x -d 'keep the k likeliest'
 complete -c ridge -n "$run" -l top-p -x -d 'keep this probability'
@@ -62,7 +65,7 @@ complete -c ridge -n "$run" -l draft-ngram -x -d 'guess ahead from the text so f
 complete -c ridge -n "$run" -l draft-model -r -F -d 'guess ahead with a small model'
 complete -c ridge -n "$run" -l draft-tokens -x -d 'most guesses per pass'
 
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim ladder doctor' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim ladder doctor plan' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'

@@ -223,8 +223,7 @@ BenchResult Group::result_of(const Trial& trial) const {
   double tokens = static_cast<double>(trial.tokens), bytes = trial.cost.memory_bytes();
   double int_ops = static_cast<double>(cost.int_ops), flops = static_cast<double>(cost.flops);
   const Plan& plan = engine_->plan();
-  double streamed =
-      static_cast<double>(plan.placement.streamed_bytes(plan.program)) * static_cast<double>(trial.cost.passes);
+  double streamed = trial.cost.streamed_bytes;
   for (const Sample& s : trial.samples) r.samples.push_back(tokens / s.seconds);
   MedianInterval interval = median_interval(r.samples);
   r.tokens_per_s = median(r.samples);

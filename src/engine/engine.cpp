@@ -56,6 +56,10 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
     rates.memory = *read * 1e9;
     rates.memory_measured = true;
   }
+  // What products reach of the peak of multiply-adds (docs/measurements.md).
+  constexpr double kKernelShare = 0.5;
+  rates.int8_ops = machine.int8_gops_per_core * 1e9 * threads * kKernelShare;
+  rates.float_ops = machine.float_gops_per_core * 1e9 * threads * kKernelShare;
   return rates;
 }
 
@@ -136,16 +140,20 @@ Result<void> Engine::prepare() {
     model_->file().metadata().erase(key);
   }
   RIDGE_TRY(check_vocabulary());
-  int cpus = static_cast<int>(usable_cpus().size());
-  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
-  if (!pool_) pool_ = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
   if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
   if (profile.ok() && profile.value().contended)
     detail("the machine's profile was measured while others used it: " + profile.value().contention);
+  int cpus = static_cast<int>(usable_cpus().size());
+  if (!options_.machine.empty()) cpus = std::min(profile.value().most_threads(), kMostThreads);
+  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
+  if (!pool_) pool_ = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   Program whole = model_->program({}, {});
-  if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+  if (profile.ok()) {
+    rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+    machine_name_ = profile.value().name;
+  }
   bool floats = options_.numerics == Numerics::exact || all_f32(whole);
   kv_type_ = options_.kv_type.value_or(floats ? KvType::f32 : KvType::f16);
   if (drafts_ > 0) return {};
@@ -293,6 +301,10 @@ PlanInput Engine::plan_input(uint64_t context) const {
     return fixed_account(program, batch, context);
   };
   input.batches = batch_candidates(context, options_.logits_rows, drafts_ > 0 ? kDraftBatch : kLargestBatch);
+  input.prompt = [this](uint64_t slot, uint32_t tokens) {
+    return model_->program({.tokens = tokens},
+                           {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});
+  };
   input.gathered = model_->gathered();
   input.rates = rates_;
   return input;

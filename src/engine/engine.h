@@ -71,7 +71,7 @@ class Engine {
  public:
   // does_not_fit with the table and the smallest budget, before anything large is allocated.
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
-  // As open(), but nothing large is allocated and no weights are read: for looking at plan(). Without
+  // As open(), but nothing large is allocated and no weights are read: for looking at plan() and planning(). Without
   // --memory a plan for another machine has no limit.
   static Result<std::unique_ptr<Engine>> plan_only(const EngineOptions& options);
   ~Engine();
@@ -79,6 +79,9 @@ class Engine {
   const Model& model() const { return *model_; }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr if the file has none
   const Plan& plan() const { return plan_; }
+  // What the plan was made from, to plan for other budgets. Calls back into this engine.
+  PlanInput planning() const { return plan_input(context_); }
+  const std::string& machine_name() const { return machine_name_; }
   const KernelChoice& kernels() const { return kernels_; }
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
@@ -176,6 +179,7 @@ class Engine {
   std::unique_ptr<Engine> draft_;
   uint32_t drafts_ = 0;  // this one drafts so many tokens ahead for another, in whose account it stands; 0: it does not
   Rates rates_;
+  std::string machine_name_;
   KvType kv_type_ = KvType::f16;
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;

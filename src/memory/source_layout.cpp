@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "memory/expert_cache.h"
 #include "memory/slab.h"
 #include "tensor/panel.h"
 
@@ -158,6 +159,9 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
   }
   if (layout.expert_slot_bytes > 0) {
     RIDGE_CHECK(placement.expert_slots >= 1, "experts that are not pinned need a slot");
+    RIDGE_CHECK(
+        placement.expert_cache == 0 || placement.expert_slots > placement.expert_cache * program.expert_groups.size(),
+        "of the slots for experts one at least belongs to no layer");
     layout.expert_slots = placement.expert_slots;
   }
   place_gathered(program, placement, gathered, keep_gathered, layout);
@@ -170,6 +174,7 @@ SourceMemory SourceLayout::memory(const Program& program) const {
   uint64_t lists = 64 * kKiB + 8 * program.visits.size() + sizeof(KeptRows) * kept.size();
   for (const auto& places : blocks) lists += 96 + (sizeof(PiecePlace) + sizeof(PieceView)) * places.size();
   for (const auto& places : elastic) lists += 96 + sizeof(PiecePlace) * places.size();
+  if (expert_slots > 0) lists += ExpertCache::heap_bytes(expert_slots, blocks.size());
   const uint64_t slots_bytes = slots * slot_bytes, expert_bytes = expert_slots * expert_slot_bytes;
   const uint64_t gather_bytes = gather_units * gather_unit;
   SourceMemory memory;

@@ -7,17 +7,13 @@
 namespace ridge {
 namespace {
 
-// Tags of the slots: apart from those of the loader and of gathered rows.
-constexpr uint32_t kFirstTag = 0x40000000, kFirstDemandTag = 0x60000000, kLastTag = 0x7fffffff;
+// Tags of the slots: apart from those of the loader, of gathered rows and of experts.
+constexpr uint32_t kFirstTag = 0x40000000, kLastTag = 0x5fffffff;
 
 }  // namespace
 
 StreamSlots::StreamSlots(const StreamSlotsOptions& options, const SlotRegion& region)
-    : options_(options),
-      urgent_(region.blocks == SlotBlocks::on_demand),
-      first_tag_(urgent_ ? kFirstDemandTag : kFirstTag),
-      last_tag_(urgent_ ? kLastTag : kFirstDemandTag - 1),
-      next_tag_(first_tag_) {
+    : options_(options), next_tag_(kFirstTag) {
   slots_.resize(region.slots);
   claimed_.reserve(region.slots);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
@@ -27,7 +23,6 @@ StreamSlots::StreamSlots(const StreamSlotsOptions& options, const SlotRegion& re
 void StreamSlots::replan() {
   order_.clear();
   cursor_ = 0;
-  if (urgent_) return;
   for (const Visit& visit : options_.program->visits) {
     const bool streams = !options_.placement->pinned[visit.block] && !options_.program->blocks[visit.block].on_demand;
     if (streams) order_.push_back(visit.block);
@@ -100,7 +95,7 @@ void StreamSlots::submit(Slot& slot, BlockId block) {
   slot.block = block;
   slot.error.reset();
   slot.tag = next_tag_;
-  next_tag_ = next_tag_ == last_tag_ ? first_tag_ : next_tag_ + 1;
+  next_tag_ = next_tag_ == kLastTag ? kFirstTag : next_tag_ + 1;
   slot.turn = next_turn_++;
   slot.pieces.clear();
   if (options_.trace != nullptr) slot.submitted = TraceClock::now();
@@ -111,8 +106,7 @@ void StreamSlots::submit(Slot& slot, BlockId block) {
                                           .offset = t.stored_offset(piece.row_begin),
                                           .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
                                           .into = slot.memory + places[i].into,
-                                          .tag = slot.tag,
-                                          .urgent = urgent_});
+                                          .tag = slot.tag});
     // Whoever acquires the block is told; what was submitted before must still arrive first.
     if (!submitted.ok() && !slot.error) slot.error = submitted.error();
     slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});

@@ -1,10 +1,7 @@
 // The stream slots of a source: which block each holds, and reading ahead in the program's order, from the last visit
 // on to the first. Two slots are enough: while one is computed on, the other fills (docs/streaming.md has the figures).
 //
-// Not for: pinned blocks, or where pieces lie (source_layout.h).
-//
-// Blocks on demand (experts) go through a second set of slots, which has no order: want() says what comes, and a block
-// stays until its slot is needed for another.
+// Not for: pinned blocks, where pieces lie (source_layout.h), or blocks on demand (expert_cache.h).
 //
 //   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io}, region);
 //   slots.restart();                                 // a pass begins: the first visits are being read
@@ -35,14 +32,10 @@ struct StreamSlotsOptions {
   Trace* trace = nullptr;
 };
 
-// Which of the streamed blocks a set of slots serves: those of the program's order, or those a router asks for.
-enum class SlotBlocks : uint8_t { in_order, on_demand };
-
 struct SlotRegion {
   uint8_t* memory = nullptr;  // slots × slot_bytes
   uint64_t slot_bytes = 0;
   uint32_t slots = 0;
-  SlotBlocks blocks = SlotBlocks::in_order;
 };
 
 class StreamSlots {
@@ -95,8 +88,6 @@ class StreamSlots {
   void note_visit(BlockId block);
 
   StreamSlotsOptions options_;
-  bool urgent_;  // what a router asks for is needed before what is read ahead
-  uint32_t first_tag_, last_tag_;
   std::vector<Slot> slots_;
   std::vector<const Slot*> claimed_;  // by visits that come sooner, while reading ahead
   std::vector<BlockId> order_;        // streamed visits of one pass

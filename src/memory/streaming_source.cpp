@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "memory/elastic_pins.h"
+#include "memory/expert_cache.h"
 #include "memory/pin_loader.h"
 #include "memory/row_gatherer.h"
 #include "memory/slab.h"
@@ -22,7 +23,7 @@ class Source final : public StreamingSource {
   Result<void> begin_pass(const PassInfo&) override {
     ++stats_.passes;
     if (slots_) slots_->restart();
-    if (expert_slots_) expert_slots_->restart();
+    if (experts_) experts_->restart();
     return {};
   }
   Result<Lease> acquire(BlockId block) override;
@@ -40,15 +41,17 @@ class Source final : public StreamingSource {
 
  protected:
   void release(BlockId block) override {
-    if (!pinned(block)) slots_of(block).release(block);
+    if (pinned(block)) return;
+    if (on_demand(block)) return experts_->release(block);
+    slots_->release(block);
   }
 
  private:
   bool pinned(BlockId block) const { return options_.placement.pinned[block] != 0; }
-  StreamSlots& slots_of(BlockId block) { return options_.program->blocks[block].on_demand ? *expert_slots_ : *slots_; }
+  bool on_demand(BlockId block) const { return options_.program->blocks[block].on_demand; }
   void poll() {
     if (slots_) slots_->poll();
-    if (expert_slots_) expert_slots_->poll();
+    if (experts_) experts_->poll();
   }
   Result<void> allocate();
   Result<void> open_engine();
@@ -60,7 +63,8 @@ class Source final : public StreamingSource {
   // Before the engine, which writes into them until it is gone.
   Slab pins_, slot_memory_, expert_memory_, kept_, gather_memory_;
   std::unique_ptr<IoEngine> io_;
-  std::optional<StreamSlots> slots_, expert_slots_;
+  std::optional<StreamSlots> slots_;
+  std::optional<ExpertCache> experts_;
   std::optional<RowGatherer> gatherer_;
   std::optional<ElasticPins> elastic_;
   std::vector<std::vector<PieceView>> pinned_pieces_;  // by block
@@ -159,32 +163,28 @@ Result<void> Source::open() {
                                  .io = io_.get(),
                                  .trace = options_.trace};
   if (layout_.slots > 0) {
-    slots_.emplace(slots, SlotRegion{.memory = slot_memory_.data(),
-                                     .slot_bytes = layout_.slot_bytes,
-                                     .slots = layout_.slots,
-                                     .blocks = SlotBlocks::in_order});
+    slots_.emplace(slots,
+                   SlotRegion{.memory = slot_memory_.data(), .slot_bytes = layout_.slot_bytes, .slots = layout_.slots});
     slots_->restart();
     if (!options_.placement.elastic.empty()) {
       elastic_.emplace(ElasticPinsOptions{.program = &program, .layout = &layout_, .pins = &pins_}, options_.placement);
     }
   }
   if (layout_.expert_slots > 0) {
-    expert_slots_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),
-                                            .slot_bytes = layout_.expert_slot_bytes,
-                                            .slots = layout_.expert_slots,
-                                            .blocks = SlotBlocks::on_demand});
+    experts_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),
+                                       .slot_bytes = layout_.expert_slot_bytes,
+                                       .slots = layout_.expert_slots});
   }
   return {};
 }
 
 void Source::want(std::span<const BlockId> blocks) {
-  std::vector<BlockId> in_order, on_demand;
+  std::vector<BlockId> in_order, chosen;
   for (BlockId block : blocks) {
-    if (pinned(block)) continue;
-    (options_.program->blocks[block].on_demand ? on_demand : in_order).push_back(block);
+    if (!pinned(block)) (on_demand(block) ? chosen : in_order).push_back(block);
   }
   if (!in_order.empty()) slots_->want(in_order);
-  if (!on_demand.empty()) expert_slots_->want(on_demand);
+  if (!chosen.empty()) experts_->want(chosen);
 }
 
 Result<Lease> Source::acquire(BlockId block) {
@@ -196,8 +196,8 @@ Result<Lease> Source::acquire(BlockId block) {
     poll();
     return Lease(this, block, pinned_pieces_[block]);
   }
-  std::span<const PieceView> pieces = RIDGE_TRY(slots_of(block).acquire(block));
-  return Lease(this, block, pieces);
+  auto pieces = on_demand(block) ? experts_->acquire(block) : slots_->acquire(block);
+  return Lease(this, block, RIDGE_TRY(std::move(pieces)));
 }
 
 size_t Source::next_ready(std::span<const BlockId> blocks) {
@@ -205,7 +205,7 @@ size_t Source::next_ready(std::span<const BlockId> blocks) {
   bool loading = false;
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (pinned(blocks[i])) return i;
-    const StreamSlots::State state = slots_of(blocks[i]).state(blocks[i]);
+    const StreamSlots::State state = on_demand(blocks[i]) ? experts_->state(blocks[i]) : slots_->state(blocks[i]);
     if (state == StreamSlots::State::ready) return i;
     if (state == StreamSlots::State::loading && !loading) {
       best = i;
@@ -219,7 +219,11 @@ SourceStats Source::stats() const {
   SourceStats stats = stats_;
   stats.bytes_read = io_->bytes_read() - stats.load_bytes;
   if (slots_) stats.wait += slots_->waited();
-  if (expert_slots_) stats.wait += expert_slots_->waited();
+  if (!experts_) return stats;
+  stats.wait += experts_->waited();
+  stats.experts_asked = experts_->counts().asked;
+  stats.expert_hits = experts_->counts().hits;
+  stats.experts_passed = experts_->counts().passed;
   return stats;
 }
 

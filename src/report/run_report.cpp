@@ -66,6 +66,10 @@ RunFigures run_figures(const Engine& engine) {
   if (passes_s > 0) f.draft_share = f.draft_s / passes_s;
   if (passes_s > 0) f.wait_share = std::chrono::duration<double>(s.wait).count() / passes_s;
   if (s.visits > 0) f.hit_ratio = static_cast<double>(s.pinned_visits) / static_cast<double>(s.visits);
+  f.experts_asked = s.experts_asked;
+  f.experts_passed = s.experts_passed;
+  if (s.experts_asked > 0)
+    f.expert_hit_ratio = static_cast<double>(s.expert_hits) / static_cast<double>(s.experts_asked);
   double bound_s = engine.plan().bound.seconds();
   if (bound_s > 0) f.bound_tokens_per_s = 1 / bound_s;
   // Bound and rates are those of passes, which are fewer than tokens if drafts were right.
@@ -120,6 +124,11 @@ std::string run_table(const Engine& engine) {
   row("storage", fmt::format("{} read, {:.2f} GB/s, {}", format_bytes(f.bytes_read), f.storage_gb_per_s,
                              roof(f.storage_roof_share, engine.rates().storage, engine.rates().storage_measured)));
   row("found in memory", fmt::format("{:.1f} % of block visits", f.hit_ratio * 100));
+  if (f.experts_asked > 0) {
+    row("experts",
+        fmt::format("{:.1f} % of {} unpinned blocks were in a slot; {} of the rest passed by their layer's cache",
+                    f.expert_hit_ratio * 100, f.experts_asked, f.experts_passed));
+  }
   row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
   row("I/O", engine.source().io_description());
   const Bound& b = engine.plan().bound;
@@ -150,6 +159,9 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"load_bytes", f.load_bytes},
           {"bytes_read", f.bytes_read},
           {"hit_ratio", f.hit_ratio},
+          {"experts_asked", f.experts_asked},
+          {"expert_hit_ratio", f.expert_hit_ratio},
+          {"experts_passed", f.experts_passed},
           {"wait_share", f.wait_share},
           {"memory_gb_per_s", f.memory_gb_per_s},
           {"read_roof_share", f.read_roof_share},
