@@ -5,7 +5,7 @@ _ridge_options() {
   case $1 in
     run)
       echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
-        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
+        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
     tokenize) echo "--no-special --parse-special --json --lines-json" ;;
@@ -22,7 +22,7 @@ _ridge_options() {
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
     doctor) echo "--memory --context --json" ;;
-    plan) echo "$engine --machine --explain --json --svg" ;;
+    plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
     *) echo "--version --verbose --quiet" ;;

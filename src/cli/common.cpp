@@ -130,6 +130,9 @@ Result<std::string> resolve_model(const std::string& name) {
     if (::stat(path.c_str(), &info) == 0) return path;
     return bad_input(fmt::format("the model '{}' is not in the cache yet: run `ridge models get {}`", name, name));
   }
+  if (name.find('/') == std::string::npos && name.find('.') == std::string::npos) {
+    return bad_input(fmt::format("{}: no such file, and no model that `ridge models` lists; check the name", name));
+  }
   return name;  // the reader says what is wrong with it
 }
 

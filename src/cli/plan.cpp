@@ -6,7 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/common.h"
+#include "cli/sim.h"
 #include "format/output_file.h"
 #include "report/plan_report.h"
 
@@ -21,9 +21,9 @@ constexpr const char* kExamples =
     "  ridge plan model.gguf --memory 480M --json";
 
 struct Flags {
-  EngineFlags engine;
-  std::optional<std::string> machine, svg;
-  bool explain = false, json = false;
+  SimFlags sim;  // what a device of contexts takes, and of it what a model takes
+  std::optional<std::string> svg;
+  bool explain = false;
 };
 
 bool utf8_terminal() {
@@ -39,12 +39,21 @@ Result<void> write_svg(const PlanStudy& study, const std::string& path) {
 }
 
 Result<void> run(const Flags& flags) {
-  EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
-  options.machine = flags.machine.value_or("");
+  if (is_profile(flags.sim.engine.model)) {
+    if (flags.svg || flags.explain || flags.sim.machine) {
+      return usage_error("--svg, --explain and --machine are for models: leave them out for a device profile");
+    }
+    return plan_device(flags.sim);
+  }
+  if (flags.sim.steps || flags.sim.computed || flags.sim.merge || flags.sim.lock || flags.sim.spectrum) {
+    return usage_error("--steps, --spectrum, --computed, --merge and --lock are for device profiles (.toml)");
+  }
+  EngineOptions options = RIDGE_TRY(engine_options(flags.sim.engine));
+  options.machine = flags.sim.machine.value_or("");
   std::unique_ptr<Engine> engine = RIDGE_TRY(Engine::plan_only(options));
   PlanStudy study{.engine = engine.get(), .curve = RIDGE_TRY(budget_curve(engine->planning()))};
   if (flags.svg) RIDGE_TRY(write_svg(study, *flags.svg));
-  if (flags.json) {
+  if (flags.sim.json) {
     return print(plan_json(study, flags.explain).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   return print(plan_text(study, {.explain = flags.explain, .utf8 = utf8_terminal()}));
@@ -55,11 +64,20 @@ Result<void> run(const Flags& flags) {
 void add_plan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("plan", "what a budget keeps, streams and costs");
-  add_engine_flags(*command, flags->engine);
-  command->add_option("--machine", flags->machine, "plan for this machine (TOML of `ridge probe`)")->type_name("FILE");
+  add_engine_flags(*command, flags->sim.engine);
+  command->get_option("MODEL")->description("model, or a device profile (.toml)");
+  auto add = [&](const char* name, auto& value, const char* type, const char* what) {
+    command->add_option(name, value, what)->type_name(type);
+  };
+  add("--machine", flags->sim.machine, "FILE", "plan for this machine (TOML of `ridge probe`)");
   command->add_flag("--explain", flags->explain, "also the account and every block");
-  command->add_flag("--json", flags->json, "print one JSON object");
-  command->add_option("--svg", flags->svg, "draw speed over the budget")->type_name("FILE");
+  command->add_flag("--json", flags->sim.json, "print one JSON object");
+  add("--svg", flags->svg, "FILE", "draw speed over the budget");
+  add("--steps", flags->sim.steps, "N", "device: steps of an image (default: the profile's)");
+  command->add_flag("--spectrum", flags->sim.spectrum, "device: Spectrum predicts most steps");
+  add("--computed", flags->sim.computed, "N", "device: so many steps are computed");
+  add("--merge", flags->sim.merge, "K", "device: fuse K neighbouring contexts into one");
+  add("--lock", flags->sim.lock, "NAME", "device: what waits for a run: none, init, init-and-release");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

@@ -24,7 +24,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  ridge run smollm2-135m -p \"Why is the sky blue?\"\n"
     "  ridge run model.gguf --memory 300M -f notes.txt -n 200 --stats\n"
-    "  echo \"Once upon a time\" | ridge run model.gguf --raw -n 50 -\n"
+    "  printf \"Once upon a time\" | ridge run model.gguf --raw -n 50 -\n"
     "  ridge run model.gguf                                 (a chat; Ctrl-D leaves)\n"
     "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)\n"
     "  ridge run model.gguf --system \"$LONG\" -p \"\" -n 0 --save-state long.state\n"
@@ -94,6 +94,7 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
                                   {"tokens", g.ids},
                                   {"prompt_tokens", g.prompt_tokens},
                                   {"reused_tokens", g.reused_tokens},
+                                  {"seed", flags.sampler.seed},
                                   {"stats", run_json(engine)}};
     return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
@@ -116,6 +117,11 @@ Result<void> write_recording(const Engine& engine, const std::string& path) {
 }
 
 Result<void> run(RunFlags& flags) {
+  if (flags.input && *flags.input != "-") {
+    return usage_error(fmt::format(
+        "'{}' is not understood: give the prompt with -p, or - to read it from standard input", *flags.input));
+  }
+  if (flags.input) flags.file = "-";
   if (flags.engine.model == "-") return usage_error("the model cannot come from standard input: name a file");
   flags.sampler.logit_bias = RIDGE_TRY(parse_bias(flags.logit_bias));
   flags.sampler.seed = flags.seed ? *flags.seed : std::random_device{}();
@@ -154,6 +160,7 @@ Result<void> run(RunFlags& flags) {
   RIDGE_TRY(std::move(done));
   if (flags.record) RIDGE_TRY(write_recording(*engine, *flags.record));
   if (flags.stats) {
+    if (flags.sampler.temperature > 0) note(fmt::format("--seed {} gives this text again", flags.sampler.seed));
     note_block(run_table(*engine));
   } else {
     note(run_summary(*engine));
@@ -172,6 +179,7 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
   add("--repeat-penalty", f.sampler.repeat_penalty, "divide the logits of recent tokens; 1: off");
   add("--presence-penalty", f.sampler.presence_penalty, "subtract this from recent tokens");
   add("--frequency-penalty", f.sampler.frequency_penalty, "subtract this for every occurrence");
+  add("--penalty-window", f.sampler.penalty_window, "last tokens that the penalties look at");
   command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")
       ->type_name("T=B")
       ->expected(1)
@@ -191,17 +199,8 @@ void add_run(CLI::App& app) {
   auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
   add_engine_flags(*command, flags->engine);
   command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
-  command->add_option("-f,--file", flags->file, "read it from a file, after the text of -p")->type_name("FILE");
-  command
-      ->add_option_function<std::string>(
-          "INPUT",
-          [flags](const std::string& word) {
-            if (word != "-")
-              throw CLI::ValidationError("'" + word + "' is not understood: '-' reads the prompt from standard input");
-            flags->file = "-";
-          },
-          "- reads it from standard input")
-      ->type_name("");
+  command->add_option("-f,--file", flags->file, "read the prompt from a file, after the text of -p")->type_name("FILE");
+  command->add_option("INPUT", flags->input, "- reads the prompt from standard input")->type_name("");
   command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: no limit)")
       ->type_name("N");
   command->add_option("--system", flags->system, "system message of the conversation")->type_name("TEXT");

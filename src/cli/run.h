@@ -17,7 +17,7 @@ struct RunFlags {
   EngineFlags engine;
   DraftFlags drafts;
   std::optional<std::string> prompt, system;
-  std::optional<std::string> file, save_state, load_state, record;
+  std::optional<std::string> input, file, save_state, load_state, record;
   int64_t max_tokens = -1;
   SamplerOptions sampler;
   std::optional<uint64_t> seed;

@@ -344,8 +344,7 @@ Result<void> Engine::choose_context() {
     context_ = std::min(wish, kSmallestContext);
     plan_ = RIDGE_TRY(plan_for(context_));
   }
-  if (context_ < wish)
-    note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context_, wish));
+  if (context_ < wish) note(fmt::format("context {}, so that weights find room; --context asks for another", context_));
   return {};
 }
 

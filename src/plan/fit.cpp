@@ -14,12 +14,13 @@ namespace {
 // A plan on the way: settle() sizes slots and account to the pins, and says whether that is within the budget.
 class Fitting {
  public:
-  Fitting(const PlanInput& input, const Program& program, Plan& plan)
-      : input_(input), program_(program), plan_(plan), fixed_(input.fixed(program, plan.batch)) {}
+  Fitting(const PlanInput& input, const Program& program, Plan& plan, bool busy)
+      : input_(input), program_(program), plan_(plan), busy_(busy), fixed_(input.fixed(program, plan.batch)) {}
 
   bool settle(bool keep_gathered) {
     plan_.keep_gathered = keep_gathered;
     plan_.placement.slot_bytes = slot_room(program_, plan_.placement.pinned, SlotKind::in_order);
+    plan_.placement.slots = busy_ ? busy_slots(plan_.placement.slot_bytes) : 2;
     plan_.account = with_weights(fixed_, program_, plan_.placement, input_, keep_gathered);
     return !input_.budget || plan_.account.total() <= *input_.budget;
   }
@@ -84,6 +85,7 @@ class Fitting {
   const PlanInput& input_;
   const Program& program_;
   Plan& plan_;
+  bool busy_;
   Account fixed_;
 };
 
@@ -115,10 +117,18 @@ Account with_weights(Account fixed, const Program& program, const Placement& pla
   return fixed;
 }
 
-std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch) {
+uint32_t busy_slots(uint64_t room) {
+  // What saturates single drives (docs/streaming.md); more requests are not started at a time anyway (io_engine.h).
+  constexpr uint64_t kInFlight = 8 * kMiB;
+  constexpr uint64_t kMost = 8;
+  if (room == 0) return 2;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(1 + (kInFlight + room - 1) / room, 2, kMost));
+}
+
+std::optional<Plan> fit(const PlanInput& input, const Program& program, const FitOptions& options) {
   Plan plan;
-  plan.batch = batch;
-  Fitting fitting(input, program, plan);
+  plan.batch = options.batch;
+  Fitting fitting(input, program, plan, options.busy);
   if (fitting.fits_resident() || fitting.fits_streamed()) return plan;
   return std::nullopt;
 }
@@ -134,7 +144,7 @@ void improve_pins(const PlanInput& input, const PassModels& models, Plan& plan) 
   Plan trial;
   trial.placement = plan.placement;
   trial.batch = plan.batch;
-  Fitting fitting(input, plan.program, trial);
+  Fitting fitting(input, plan.program, trial, plan.placement.slots > 2);
   if (!fitting.settle(plan.keep_gathered)) return;
   uint64_t capacity = in_order + fitting.left();
   if (input.most_pinned) capacity = std::min(capacity, *input.most_pinned - std::min(*input.most_pinned, on_demand));

@@ -1,6 +1,6 @@
 // What of a program fits beside everything else: slots, slots for experts, and pins, within the budget.
 //
-//   std::optional<Plan> plan = fit(input, program, batch);        // nothing: not even the least fits
+//   std::optional<Plan> plan = fit(input, program, {.batch = 512});     // nothing: it does not fit
 //   improve_pins(input, models, *plan);                           // the same memory, better used
 #pragma once
 
@@ -19,8 +19,15 @@ uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned, S
 Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input,
                      bool keep_gathered);
 
+// How many slots of `room` bytes keep a device busy while one of them is computed on (docs/streaming.md): at least two.
+uint32_t busy_slots(uint64_t room);
+
 // The most that can be pinned so that everything together stays within the budget. The plan's program is left empty.
-std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch);
+struct FitOptions {
+  uint32_t batch = 1;
+  bool busy = true;  // as many slots as busy_slots() says; else two
+};
+std::optional<Plan> fit(const PlanInput& input, const Program& program, const FitOptions& options);
 
 // Chooses pins of the plan (whose program is set) anew, by time; keeps what is there if that is no better. The budget
 // holds.

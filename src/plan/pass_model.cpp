@@ -101,7 +101,7 @@ class PassModel::Walk {
 
  private:
   double wait_for(const VisitTime& v) {
-    device_free_ = std::max(device_free_, slot_free_[next_slot_]) + v.read;
+    device_free_ = std::max(device_free_, slot_free_[next_slot_]) + model_.read_of(v, placement_);
     const double waited = std::max(0.0, device_free_ - now_);
     now_ += waited;
     return waited;
@@ -150,6 +150,13 @@ double PassModel::read_share(const VisitTime& visit, const PassPlacement& placem
   return stays ? 0 : 1;
 }
 
+// The latency of a block passes beside the reads of those ahead of it: with two slots there is none, with more there
+// are all but the one that is computed on.
+double PassModel::read_of(const VisitTime& visit, const PassPlacement& placement) const {
+  const double ahead = placement.slots > 2 ? static_cast<double>(placement.slots - 1) : 1.0;
+  return visit.read - visit.latency * (1 - 1 / ahead);
+}
+
 double PassModel::seconds(const PassPlacement& placement) const {
   Walk walk(*this, placement);
   double before = walk.pass(nullptr), total = 0;
@@ -183,7 +190,7 @@ double PassModel::compute_seconds(const PassPlacement& placement) const {
 double PassModel::read_seconds(const PassPlacement& placement) const {
   const bool all_stay = stays(placement);
   double sum = 0;
-  for (const VisitTime& v : visits_) sum += v.read * read_share(v, placement, all_stay);
+  for (const VisitTime& v : visits_) sum += read_of(v, placement) * read_share(v, placement, all_stay);
   return sum;
 }
 

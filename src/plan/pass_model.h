@@ -74,6 +74,7 @@ class PassModel {
   class Walk;
   bool stays(const PassPlacement& placement) const;
   double read_share(const VisitTime& visit, const PassPlacement& placement, bool stays) const;
+  double read_of(const VisitTime& visit, const PassPlacement& placement) const;
 
   std::vector<VisitTime> visits_;
   double storage_rate_, memory_rate_;

@@ -85,8 +85,8 @@ void explain_streams(const Plan& plan, std::vector<std::string>& reasons) {
   const uint64_t in_order = plan.placement.streamed_bytes(plan.program) - demanded_experts(plan);
   if (plan.placement.slot_bytes > 0) {
     reasons.push_back(
-        fmt::format("{} stream per pass through {} slots of {}, and after the last block the first is read: a "
-                    "third slot would buy nothing in a fixed order",
+        fmt::format("{} stream per pass through {} slots of {}, which keep the device busy while one is computed on; "
+                    "after the last block the first is read",
                     format_bytes(in_order), plan.placement.slots == 2 ? "two" : std::to_string(plan.placement.slots),
                     format_bytes(plan.placement.slot_bytes)));
   }

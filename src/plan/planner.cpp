@@ -65,18 +65,20 @@ struct Best {
   double seconds = 0;
 };
 
-// The best batch for blocks of this size.
+// The best batch and number of slots for blocks of this size.
 void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
   Program program = input.program(slot);
   const PassModel decode(program, input.rates, 1);
   bool better = false;
   for (uint32_t batch : input.batches) {
-    std::optional<Plan> plan = fit(input, program, batch);
-    if (!plan) continue;
-    const double seconds = predicted(*plan, decode, PassModel(program, input.rates, batch));
-    if (best.plan && seconds >= best.seconds) continue;
-    best = {std::move(plan), slot, seconds};
-    better = true;
+    for (bool busy : {true, false}) {
+      std::optional<Plan> plan = fit(input, program, {.batch = batch, .busy = busy});
+      if (!plan) continue;
+      const double seconds = predicted(*plan, decode, PassModel(program, input.rates, batch));
+      if (best.plan && seconds >= best.seconds) continue;
+      best = {std::move(plan), slot, seconds};
+      better = true;
+    }
   }
   // Thousands of blocks are not copied for each batch.
   if (better) best.plan->program = std::move(program);

@@ -549,6 +549,8 @@ def test_sim():
     ten = json.loads(run("sim", profile, "--computed", "10", "--json").stdout)
     check({r["what"]: r["computed"] for r in ten["document"]}["calls of an image"] == 840, "10 computed steps make no 840 calls")
     fails(2, ["sim", profile, "--computed", "29"], "--computed 29")
+    check("1,092" in run("plan", profile, "--spectrum").stdout, "plan of a device")
+    fails(2, ["plan", profile, "--explain"], "are for models")
     fails(2, ["sim", profile, "--merge", "0"], "--merge 0")
     fails(2, ["sim", profile, "--policy", "lru"], "--policy")
     fails(3, ["sim", "no-such.toml"], "no-such.toml")
