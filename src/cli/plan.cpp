@@ -77,7 +77,7 @@ void add_plan(CLI::App& app) {
   command->add_flag("--spectrum", flags->sim.spectrum, "device: Spectrum predicts most steps");
   add("--computed", flags->sim.computed, "N", "device: so many steps are computed");
   add("--merge", flags->sim.merge, "K", "device: fuse K neighbouring contexts into one");
-  add("--lock", flags->sim.lock, "NAME", "device: what waits for a run: none, init, init-and-release");
+  add("--lock", flags->sim.lock, "NAME", "device: a run excludes: none, init, init-and-release");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

@@ -57,7 +57,7 @@ TEST(Curve, SlowStorageNeedsEverythingFastStorageDoesNot) {
   auto slow = budget_curve(input(100, 0.5e9)), fast = budget_curve(input(100, 5e9));
   ASSERT_TRUE(slow.ok() && fast.ok());
   // 1/(W - P) rises ever faster up to the last byte.
-  EXPECT_EQ(slow.value().useful, slow.value().resident);
+  EXPECT_GE(slow.value().useful, slow.value().resident * 99 / 100);
   // Reads hide behind computing long before everything is pinned.
   EXPECT_LT(fast.value().useful, fast.value().resident * 3 / 4);
   EXPECT_LT(fast.value().after_useful, 0.1 * fast.value().before_useful);
