@@ -71,14 +71,13 @@ void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
   const PassModel decode(program, input.rates, 1);
   bool better = false;
   for (uint32_t batch : input.batches) {
-    for (bool busy : {true, false}) {
-      std::optional<Plan> plan = fit(input, program, {.batch = batch, .busy = busy});
-      if (!plan) continue;
-      const double seconds = predicted(*plan, decode, PassModel(program, input.rates, batch));
-      if (best.plan && seconds >= best.seconds) continue;
-      best = {std::move(plan), slot, seconds};
-      better = true;
-    }
+    std::optional<Plan> plan = fit(input, program, {.batch = batch, .busy = true});
+    if (!plan) plan = fit(input, program, {.batch = batch, .busy = false});
+    if (!plan) continue;
+    const double seconds = predicted(*plan, decode, PassModel(program, input.rates, batch));
+    if (best.plan && seconds >= best.seconds) continue;
+    best = {std::move(plan), slot, seconds};
+    better = true;
   }
   // Thousands of blocks are not copied for each batch.
   if (better) best.plan->program = std::move(program);
@@ -121,8 +120,14 @@ Account smallest_account(const PlanInput& input) {
 
 Result<Plan> make_plan(const PlanInput& input) {
   Best best;
+  // Predicted time has one valley over the size of blocks; what lies beyond it is not looked at.
+  constexpr int kBeyond = 3;
+  int worse = 0;
   for (uint64_t slot : slot_candidates(input.program(0))) {
+    const double before = best.seconds;
     consider_slot(input, slot, best);
+    worse = best.plan && best.seconds == before ? worse + 1 : 0;
+    if (worse == kBeyond) break;
     // A resident plan with the largest batch cannot be beaten by smaller slots.
     if (best.plan && !best.plan->placement.streams() && best.plan->batch == input.batches.front()) break;
   }
