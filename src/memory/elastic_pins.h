@@ -4,7 +4,7 @@
 // groups go in an order that spreads those gone evenly over the pass, as planned pins are spread. What went first comes
 // back last.
 //
-// Not for: when to do it (machine/pressure.h, engine/), or reading blocks again (pin_loader.h).
+// Not for: when to do it (plan/live_budget.h), or reading blocks again (pin_loader.h).
 //
 //   ElasticPins pins({.program = &program, .layout = &layout, .pins = &slab}, placement);
 //   uint64_t freed = pins.give_back(8 * kMiB);                 // placement.pinned is 0 for what went

@@ -1,5 +1,5 @@
 // Whether a run gives some of its pinned weights back now, or takes some again: by signs of memory pressure, in steps,
-// with rests between them. It decides; the engine acts (engine.cpp), and says so.
+// with rests between them. It decides; whoever holds the source acts.
 //
 // Not for: reading the signs (machine/memory_limits.h), or which blocks go (memory/elastic_pins.h).
 //
