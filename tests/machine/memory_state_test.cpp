@@ -66,9 +66,10 @@ TEST(MemoryStateOfThisProcess, GrowsWithWhatIsTouched) {
   ASSERT_NE(map, MAP_FAILED);
   const MemoryState after = memory_state();
   ::munmap(map, kBytes);
-  EXPECT_GE(growth(before.pss, after.pss), static_cast<int64_t>(kBytes - kMiB));
+  // The share of libraries changes when programs that use them come and go.
+  EXPECT_GE(growth(before.pss, after.pss), static_cast<int64_t>(kBytes - 8 * kMiB));
   EXPECT_GE(growth(before.mapped_bytes, after.mapped_bytes), static_cast<int64_t>(kBytes));
-  EXPECT_LT(memory_state().pss, after.pss - kBytes / 2);
+  EXPECT_LT(memory_state().pss, after.pss - kBytes / 3);
 }
 
 }  // namespace
