@@ -16,7 +16,7 @@ constexpr float kHalfLife = 64;
 }  // namespace
 
 ExpertCache::ExpertCache(const StreamSlotsOptions& options, const SlotRegion& region)
-    : options_(options), next_tag_(kFirstTag) {
+    : options_(options), loader_(options, {.first_tag = kFirstTag, .last_tag = kLastTag, .urgent = true}) {
   const Program& program = *options_.program;
   slots_.resize(region.slots);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
@@ -130,7 +130,10 @@ void ExpertCache::read_ahead() {
 // Forgets what a slot holds; nobody waits for these bytes any more, nor for what went wrong with them.
 void ExpertCache::drop(Slot& slot) {
   if (slot.content == Content::nothing) return;
-  if (slot.content == Content::loading) (void)finish_load(slot);
+  if (slot.content == Content::loading) {
+    (void)loader_.finish(slot);
+    note_over(slot);
+  }
   uses_[slot.block].slot = -1;
   slot.content = Content::nothing;
   slot.error.reset();
@@ -139,51 +142,17 @@ void ExpertCache::drop(Slot& slot) {
 void ExpertCache::submit(Slot& slot, BlockId block) {
   drop(slot);
   const auto index = static_cast<uint32_t>(&slot - slots_.data());
-  const std::vector<PiecePlace>& places = options_.layout->blocks[block];
-  const Program& program = *options_.program;
   if (index >= first_shared_) ++counts_.passed;
   uses_[block].slot = static_cast<int32_t>(index);
-  slot.content = Content::loading;
-  slot.block = block;
   slot.used = ++clock_;
-  slot.tag = next_tag_;
-  next_tag_ = next_tag_ == kLastTag ? kFirstTag : next_tag_ + 1;
-  slot.pieces.clear();
-  if (options_.trace != nullptr) slot.submitted = TraceClock::now();
   loading_.push_back(index);
-  for (size_t i = 0; i < places.size(); ++i) {
-    const Piece& piece = program.blocks[block].pieces[i];
-    const StoredTensor& t = program.tensors[piece.tensor];
-    auto submitted = options_.io->submit({.file = t.file,
-                                          .offset = t.stored_offset(piece.row_begin),
-                                          .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
-                                          .into = slot.memory + places[i].into,
-                                          .tag = slot.tag,
-                                          .urgent = true});  // before what is read ahead
-    // Whoever acquires the block is told; what was submitted before must still arrive first.
-    if (!submitted.ok() && !slot.error) slot.error = submitted.error();
-    slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});
-  }
+  loader_.submit(slot, block);
 }
 
-// Takes what the device said about a slot's bytes; waits for it if need be.
-Result<void> ExpertCache::finish_load(Slot& slot) {
-  auto done = options_.io->wait(slot.tag);
-  if (options_.trace != nullptr) {
-    options_.trace->add({.lane = Lane::read,
-                         .block = slot.block,
-                         .begin = slot.submitted,
-                         .end = TraceClock::now(),
-                         .bytes = options_.program->blocks[slot.block].storage_bytes});
-  }
+// A load was finished. Whoever asks for a block again that did not come asks the device anew.
+void ExpertCache::note_over(Slot& slot) {
   std::erase(loading_, static_cast<uint32_t>(&slot - slots_.data()));
-  slot.content = Content::ready;
-  if (done.ok() && !slot.error) return {};
-  // Whoever asks for the block again asks the device anew.
-  slot.content = Content::nothing;
-  uses_[slot.block].slot = -1;
-  if (slot.error) return *std::exchange(slot.error, std::nullopt);
-  return done;
+  if (slot.content == Content::nothing) uses_[slot.block].slot = -1;
 }
 
 void ExpertCache::poll() {
@@ -194,7 +163,8 @@ void ExpertCache::poll() {
       continue;
     }
     const auto index = static_cast<int32_t>(loading_[i]);
-    auto done = finish_load(slot);  // takes it out of loading_
+    auto done = loader_.finish(slot);
+    note_over(slot);  // takes it out of loading_
     if (done.ok()) continue;
     // An error stays with the slot until the block is acquired.
     slot.content = Content::failed;
@@ -231,19 +201,12 @@ Result<std::span<const PieceView>> ExpertCache::acquire(BlockId block) {
     return error;
   }
   const auto begin = std::chrono::steady_clock::now();
-  bool waits = use.slot < 0;
-  if (waits) submit(*RIDGE_TRY(slot_for_demand(block)), block);
+  const bool unforeseen = use.slot < 0;
+  if (unforeseen) submit(*RIDGE_TRY(slot_for_demand(block)), block);
   Slot& slot = slots_[static_cast<size_t>(use.slot)];
   if (slot.content == Content::loading) {
-    waits = waits || !options_.io->ready(slot.tag);
-    auto done = finish_load(slot);
-    if (waits) {
-      const auto end = std::chrono::steady_clock::now();
-      waited_ += end - begin;
-      if (options_.trace != nullptr) {
-        options_.trace->add({.lane = Lane::wait, .block = block, .begin = begin, .end = end, .bytes = 0});
-      }
-    }
+    auto done = loader_.arrive(slot, {.since = begin, .unforeseen = unforeseen});
+    note_over(slot);
     RIDGE_TRY(std::move(done));
   }
   ++slot.leases;

@@ -41,7 +41,7 @@ class ExpertCache {
   State state(BlockId block);
   void poll();
 
-  std::chrono::nanoseconds waited() const { return waited_; }
+  std::chrono::nanoseconds waited() const { return loader_.waited(); }
   // Blocks that were asked for; those that were in a slot; those of the others that went through a shared one.
   struct Counts {
     uint64_t asked = 0, hits = 0, passed = 0;
@@ -52,17 +52,9 @@ class ExpertCache {
   static uint64_t heap_bytes(uint32_t slots, size_t blocks);
 
  private:
-  enum class Content : uint8_t { nothing, loading, ready, failed };
-  struct Slot {
-    Content content = Content::nothing;
-    BlockId block = 0;
-    uint32_t leases = 0;
-    uint32_t tag = 0;
+  using Content = SlotContent;
+  struct Slot : LoadSlot {
     uint64_t used = 0;  // when it was last wanted or released, in order
-    uint8_t* memory = nullptr;
-    std::vector<PieceView> pieces;
-    std::optional<Error> error;
-    TraceClock::time_point submitted;
   };
   struct Use {
     uint32_t group = 0;
@@ -87,18 +79,17 @@ class ExpertCache {
   void read_ahead();
   void submit(Slot& slot, BlockId block);
   void drop(Slot& slot);
-  Result<void> finish_load(Slot& slot);
+  void note_over(Slot& slot);
 
   StreamSlotsOptions options_;
+  SlotLoader loader_;
   std::vector<Slot> slots_;  // those of group 0, of group 1, …, the shared ones
   std::vector<Group> groups_;
   std::vector<Use> uses_;      // by block
   uint32_t first_shared_ = 0;  // slots from here on belong to all
   std::deque<BlockId> wanted_;
   std::vector<uint32_t> loading_;  // slots
-  uint32_t next_tag_;
   uint64_t clock_ = 0;
-  std::chrono::nanoseconds waited_{0};
   Counts counts_;
 };
 

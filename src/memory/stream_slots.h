@@ -13,24 +13,12 @@
 
 #include <chrono>
 #include <deque>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "memory/io_engine.h"
-#include "memory/source_layout.h"
-#include "memory/weight_source.h"
-#include "program/trace.h"
+#include "memory/slot_loader.h"
 
 namespace ridge {
-
-struct StreamSlotsOptions {
-  const Program* program = nullptr;
-  const Placement* placement = nullptr;
-  const SourceLayout* layout = nullptr;
-  IoEngine* io = nullptr;
-  Trace* trace = nullptr;
-};
 
 struct SlotRegion {
   uint8_t* memory = nullptr;  // slots × slot_bytes
@@ -59,21 +47,13 @@ class StreamSlots {
   // Lets waiting requests start and notes reads that are over; called often, costs little.
   void poll();
 
-  std::chrono::nanoseconds waited() const { return waited_; }
+  std::chrono::nanoseconds waited() const { return loader_.waited(); }
 
  private:
-  enum class Content : uint8_t { nothing, loading, ready, failed };
-  struct Slot {
-    Content content = Content::nothing;
-    BlockId block = 0;
-    uint32_t leases = 0;
-    uint32_t tag = 0;
+  using Content = SlotContent;
+  struct Slot : LoadSlot {
     uint64_t turn = 0;  // when its read was submitted, in order
     uint64_t used = 0;  // when it was last released, in order
-    uint8_t* memory = nullptr;
-    std::vector<PieceView> pieces;
-    std::optional<Error> error;
-    TraceClock::time_point submitted;
   };
 
   Slot* find(BlockId block);
@@ -84,18 +64,16 @@ class StreamSlots {
   Result<Slot*> slot_for_demand();
   void read_ahead();
   void submit(Slot& slot, BlockId block);
-  Result<void> finish_load(Slot& slot);
   void note_visit(BlockId block);
 
   StreamSlotsOptions options_;
+  SlotLoader loader_;
   std::vector<Slot> slots_;
   std::vector<const Slot*> claimed_;  // by visits that come sooner, while reading ahead
   std::vector<BlockId> order_;        // streamed visits of one pass
   size_t cursor_ = 0;                 // in order_: the next visit
   std::deque<BlockId> wanted_;        // before it
-  uint32_t next_tag_;
   uint64_t next_turn_ = 0, next_use_ = 0;
-  std::chrono::nanoseconds waited_{0};
 };
 
 }  // namespace ridge
