@@ -86,17 +86,12 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
 }
 
 Result<Engine::Preview> Engine::preview(const EngineOptions& options) {
-  Engine engine;
-  engine.options_ = options;
-  RIDGE_TRY(engine.check_options());
-  RIDGE_TRY(engine.prepare());
-  RIDGE_TRY(engine.choose_budget());
-  RIDGE_TRY(engine.choose_context());
-  return Preview{.budget = engine.budget_,
-                 .context = engine.context_,
-                 .budget_reason = engine.budget_reason_,
-                 .threads = engine.pool_->size(),
-                 .plan = std::move(engine.plan_)};
+  std::unique_ptr<Engine> engine = RIDGE_TRY(plan_only(options));
+  return Preview{.budget = engine->budget_,
+                 .context = engine->context_,
+                 .budget_reason = engine->budget_reason_,
+                 .threads = engine->pool_->size(),
+                 .plan = std::move(engine->plan_)};
 }
 
 Result<void> Engine::check_options() const {
@@ -250,13 +245,16 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
                        .threads = pool_->size(),
                        .exact = options_.numerics == Numerics::exact};
   const uint64_t plain = Slab::charge(workspace_layout(*model_, program, needs).total);
-  needs.verify_tokens = options_.verify_tokens;
-  const uint64_t all = Slab::charge(workspace_layout(*model_, program, needs).total);
   a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), plain);
-  // The line of tokens that n-grams are looked up in is a copy.
-  if (options_.verify_tokens > 1)
+  // A layout walks through the model, and the planner asks for many accounts: a second walk only where there are
+  // drafts.
+  if (options_.verify_tokens > 1) {
+    needs.verify_tokens = options_.verify_tokens;
+    const uint64_t all = Slab::charge(workspace_layout(*model_, program, needs).total);
+    // The line of tokens that n-grams are looked up in is a copy.
     a.add(fmt::format("checking {} drafts per pass", options_.verify_tokens - 1),
           all - plain + context * sizeof(TokenId));
+  }
   // One copy is in the plan; what planning freed of others may stay with the heap.
   a.add("parts of the model", 2 * program.heap_bytes());
   if (options_.states) a.add("saving and loading states", state_bytes(context));

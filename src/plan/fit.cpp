@@ -24,6 +24,7 @@ class Fitting {
     plan_.account = with_weights(fixed_, program_, plan_.placement, input_, keep_gathered);
     return !input_.budget || plan_.account.total() <= *input_.budget;
   }
+  void use_two_slots() { busy_ = false; }
   uint64_t left() const { return input_.budget ? *input_.budget - plan_.account.total() : UINT64_MAX; }
   uint64_t over() const { return plan_.account.total() - *input_.budget; }
 
@@ -125,11 +126,13 @@ uint32_t busy_slots(uint64_t room) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(1 + (kInFlight + room - 1) / room, 2, kMost));
 }
 
-std::optional<Plan> fit(const PlanInput& input, const Program& program, const FitOptions& options) {
+std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch) {
   Plan plan;
-  plan.batch = options.batch;
-  Fitting fitting(input, program, plan, options.busy);
+  plan.batch = batch;
+  Fitting fitting(input, program, plan, true);
   if (fitting.fits_resident() || fitting.fits_streamed()) return plan;
+  fitting.use_two_slots();
+  if (fitting.fits_streamed()) return plan;
   return std::nullopt;
 }
 

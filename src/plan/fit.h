@@ -1,6 +1,6 @@
 // What of a program fits beside everything else: slots, slots for experts, and pins, within the budget.
 //
-//   std::optional<Plan> plan = fit(input, program, {.batch = 512});     // nothing: it does not fit
+//   std::optional<Plan> plan = fit(input, program, batch);     // nothing: it does not fit
 //   improve_pins(input, models, *plan);                           // the same memory, better used
 #pragma once
 
@@ -23,11 +23,8 @@ Account with_weights(Account fixed, const Program& program, const Placement& pla
 uint32_t busy_slots(uint64_t room);
 
 // The most that can be pinned so that everything together stays within the budget. The plan's program is left empty.
-struct FitOptions {
-  uint32_t batch = 1;
-  bool busy = true;  // as many slots as busy_slots() says; else two
-};
-std::optional<Plan> fit(const PlanInput& input, const Program& program, const FitOptions& options);
+// As many slots as busy_slots() says; two where only those leave room.
+std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch);
 
 // Chooses pins of the plan (whose program is set) anew, by time; keeps what is there if that is no better. The budget
 // holds.

@@ -71,8 +71,7 @@ void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
   const PassModel decode(program, input.rates, 1);
   bool better = false;
   for (uint32_t batch : input.batches) {
-    std::optional<Plan> plan = fit(input, program, {.batch = batch, .busy = true});
-    if (!plan) plan = fit(input, program, {.batch = batch, .busy = false});
+    std::optional<Plan> plan = fit(input, program, batch);
     if (!plan) continue;
     const double seconds = predicted(*plan, decode, PassModel(program, input.rates, batch));
     if (best.plan && seconds >= best.seconds) continue;
