@@ -1,7 +1,6 @@
-// Random numbers for policies and made-up traces: the same on every machine and compiler.
+// Random numbers for policies and made-up traces: the same on every machine and compiler (base/splitmix.h).
 //
-// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter that grows
-// by the golden ratio, and a mixing function. Not for secrets, nor for text (text/sampler.h has its own).
+// Not for secrets, nor for text (text/rng.h).
 //
 //   Random random(7);
 //   uint64_t victim = random.below(42);      // 0 … 41
@@ -11,6 +10,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/splitmix.h"
 
 namespace ridge::sim {
 
@@ -18,13 +18,7 @@ class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
+  uint64_t next() { return splitmix64(state_); }
   // 0 … n − 1. Values that would favour small numbers are drawn again.
   uint64_t below(uint64_t n) {
     RIDGE_CHECK(n > 0, "a number below zero does not exist");

@@ -2,6 +2,7 @@
 // bytes are right or the error is, and nothing hangs.
 #include <unistd.h>
 
+#include "base/splitmix.h"
 #include "tests/memory/source_fixture.h"
 
 namespace ridge {
@@ -102,11 +103,9 @@ class RandomDisk : public Syscalls {
 
  private:
   int64_t change(int64_t got) {
-    // Steele, Lea, Flood: SplitMix64.
-    uint64_t z = seed_ + 0x9e3779b97f4a7c15u * (1 + count_++);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
+    constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;  // of the generator: each read has a state of its own
+    uint64_t state = seed_ + kStep * count_++;
+    const uint64_t z = splitmix64(state);
     if (z % 4 == 0) ::usleep(static_cast<unsigned>(z >> 8) % 200);
     switch ((z >> 32) % 32) {
       case 0:
