@@ -53,7 +53,7 @@ struct Settings {
 };
 
 Result<Settings> settings_of(const Flags& flags) {
-  constexpr int64_t kMostBlocks = 1 << 24, kMostTokens = 4096, kMostThreads = 256;
+  constexpr int64_t kMostBlocks = 1 << 24, kMostTokens = 4096;
   Settings s;
   s.ladder.step = RIDGE_TRY(count("--step", flags.step, kMostBlocks));
   if (flags.contexts) s.ladder.most = RIDGE_TRY(count("--contexts", *flags.contexts, kMostBlocks));
