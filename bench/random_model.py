@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a llama model of random weights in one of the types below 3.5 bits, for measurements of speed.
+"""Writes a llama model of random weights in one type, for measurements of speed.
 
 usage: random_model.py OUT.gguf --type IQ2_XXS [--layers 22] [--dim 2048] [--ffn 5632] [--heads 32] [--kv-heads 4]
 
@@ -15,12 +15,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/cli"))
 from gguf_files import Gguf  # noqa: E402
 
-# type: number in GGUF, weights and bytes of a block, where its f16 scale is, and the scale that makes weights of size 1
+# type: number in GGUF, weights and bytes of a block, where its f16 scales are, and the scale that makes weights of size 1
 TYPES = {
-    "IQ1_S": (19, 256, 50, 0, 0.14), "IQ1_M": (29, 256, 56, None, 0.14), "IQ2_XXS": (16, 256, 66, 0, 0.02),
-    "IQ2_XS": (17, 256, 74, 0, 0.02), "IQ2_S": (22, 256, 82, 0, 0.02), "IQ3_XXS": (18, 256, 98, 0, 0.007),
-    "IQ3_S": (21, 256, 110, 0, 0.007), "TQ1_0": (34, 256, 54, 52, 1.2), "TQ2_0": (35, 256, 66, 64, 1.2),
-    "Q8_0": (8, 32, 34, 0, 0.014),
+    "IQ1_S": (19, 256, 50, (0,), 0.14), "IQ1_M": (29, 256, 56, None, 0.14), "IQ2_XXS": (16, 256, 66, (0,), 0.02),
+    "IQ2_XS": (17, 256, 74, (0,), 0.02), "IQ2_S": (22, 256, 82, (0,), 0.02), "IQ3_XXS": (18, 256, 98, (0,), 0.007),
+    "IQ3_S": (21, 256, 110, (0,), 0.007), "TQ1_0": (34, 256, 54, (52,), 1.2), "TQ2_0": (35, 256, 66, (64,), 1.2),
+    "Q8_0": (8, 32, 34, (0,), 0.014), "Q4_0": (2, 32, 18, (0,), 0.2), "Q4_K": (12, 256, 144, (0, 2), 0.004),
+    "Q5_K": (13, 256, 176, (0, 2), 0.002), "Q6_K": (14, 256, 210, (208,), 0.002),
 }
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -39,17 +40,18 @@ g = Gguf()
 
 
 def blocks(rows, cols, kind):
-    number, weights, size, scale, unit = TYPES[kind]
+    number, weights, size, scales, unit = TYPES[kind]
     half = struct.pack("<e", unit / cols ** 0.5)
     data = bytearray(rng.randbytes(rows * cols // weights * size))
-    if scale is None:  # IQ1_M: the top nibbles of the last four 16-bit words
+    if scales is None:  # IQ1_M: the top nibbles of the last four 16-bit words
         for k in range(4):
             nibble = (int.from_bytes(half, "little") >> (4 * k)) & 15
             table = bytes((b & 15) | nibble << 4 for b in range(256))
             data[49 + 2 * k::size] = data[49 + 2 * k::size].translate(table)
         return data
     count = len(data) // size
-    data[scale::size], data[scale + 1::size] = half[:1] * count, half[1:] * count
+    for at in scales:
+        data[at::size], data[at + 1::size] = half[:1] * count, half[1:] * count
     return data
 
 

@@ -15,6 +15,10 @@ endif()
 if(RIDGE_SANITIZE)
   target_compile_options(ridge_options INTERFACE -fsanitize=${RIDGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(ridge_options INTERFACE -fsanitize=${RIDGE_SANITIZE})
+  if(RIDGE_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Checks as calls, not inline: the kernels compile in a fifth of the time.
+    target_compile_options(ridge_options INTERFACE "SHELL:--param asan-instrumentation-with-call-threshold=0")
+  endif()
 endif()
 
 # The hot loops ask for -O3 themselves (kernels.cmake); elsewhere it only makes builds slower.

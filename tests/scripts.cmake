@@ -36,6 +36,6 @@ if(RIDGE_CI)
   foreach(sanitizer asan tsan)
     ridge_script_test(ci.${sanitizer} ${RIDGE_SOURCE}/scripts/sanitize ${sanitizer})
     # They build with all cores; nothing else should run beside them.
-    set_tests_properties(ci.${sanitizer} PROPERTIES RUN_SERIAL ON TIMEOUT 1500)
+    set_tests_properties(ci.${sanitizer} PROPERTIES RUN_SERIAL ON TIMEOUT 2400)
   endforeach()
 endif()

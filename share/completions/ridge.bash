@@ -4,8 +4,8 @@ _ridge_options() {
   local engine="--memory --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --save-state --load-state --stop --raw --ignore-eos --json --trace --stats --explain --temp --top-k" \
-        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --logit-bias --seed"
+      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --ignore-eos --json --trace --stats --explain --temp --top-k" \
+        "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
     tokenize) echo "--no-special --parse-special --json --lines-json" ;;
@@ -17,6 +17,12 @@ _ridge_options() {
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
+    sim) echo "$engine --machine --policy --passes --export --steps --spectrum --computed --merge --json" ;;
+    ladder)
+      echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
+      ;;
+    doctor) echo "--memory --context --json" ;;
+    plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
     report) echo "--output --pass" ;;
@@ -26,7 +32,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models report"
+  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
@@ -40,7 +46,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --trace | --save-state | --load-state) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

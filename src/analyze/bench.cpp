@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 
 #include "analyze/bench_cost.h"
 #include "analyze/bench_stages.h"
 #include "analyze/bench_stats.h"
 #include "analyze/roofs.h"
+#include "analyze/stream_reads.h"
 #include "machine/cpu.h"
 #include "machine/peak_memory.h"
 #include "machine/probe_contention.h"
@@ -34,10 +36,11 @@ std::string utc_now() {
 
 // The roofs around one repetition: the better of before and after, since a disturbance only ever lowers them.
 struct Roofs {
-  double read_gb_per_s = 0;
+  double read_gb_per_s = 0, storage_gb_per_s = 0;
   ComputePeaks peaks;
   static Roofs better(const Roofs& a, const Roofs& b) {
     return {std::max(a.read_gb_per_s, b.read_gb_per_s),
+            std::max(a.storage_gb_per_s, b.storage_gb_per_s),
             {std::max(a.peaks.int8_gops, b.peaks.int8_gops), std::max(a.peaks.float_gops, b.peaks.float_gops)}};
   }
 };
@@ -81,7 +84,7 @@ class Group {
   Result<double> evaluate(const Trial& trial, uint64_t tokens, Sampler* sampler);
   Result<void> repeat();
   Result<void> take_profiles();
-  Roofs roofs_now() const;
+  Result<Roofs> roofs_now() const;
   BenchResult result_of(const Trial& trial) const;
   void describe(BenchReport& report) const;
 
@@ -92,6 +95,7 @@ class Group {
   StageProfile profile_;  // outlives the engine, which holds a pointer to it
   std::unique_ptr<Engine> engine_;
   std::optional<WeightReads> reads_;
+  std::optional<StreamReads> stream_reads_;
   std::vector<TokenId> ids_;
   CpuWatch others_;
   uint64_t peak_ = 0;
@@ -112,6 +116,7 @@ Result<void> Group::open() {
   engine.profile = &profile_;
   engine_ = RIDGE_TRY(Engine::open(engine));
   reads_.emplace(*engine_);
+  stream_reads_.emplace(*engine_);
   ids_ = bench_tokens(*engine_, depth_ + longest);
   for (Trial& trial : trials_) {
     TestShape shape{.tokens = trial.tokens, .depth = depth_};
@@ -148,12 +153,17 @@ Result<double> Group::evaluate(const Trial& trial, uint64_t tokens, Sampler* sam
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Roofs Group::roofs_now() const {
+Result<Roofs> Group::roofs_now() const {
   Roofs roofs;
   if (reads_->possible()) {
     roofs.read_gb_per_s = reads_->measure();
   } else if (engine_->rates().memory_measured) {
     roofs.read_gb_per_s = engine_->rates().memory / 1e9;
+  }
+  if (stream_reads_->possible()) {
+    roofs.storage_gb_per_s = RIDGE_TRY(stream_reads_->measure());
+  } else if (engine_->rates().storage_measured) {
+    roofs.storage_gb_per_s = engine_->rates().storage / 1e9;
   }
   roofs.peaks = measure_peaks(*engine_->machinery().pool);
   return roofs;
@@ -167,7 +177,7 @@ Result<void> Group::repeat() {
     uint64_t tokens = trial.test == BenchTest::prefill ? trial.tokens : std::min(trial.tokens, kWarmUpDecode);
     RIDGE_TRY(evaluate(trial, tokens, nullptr));
   }
-  Roofs before = roofs_now();
+  Roofs before = RIDGE_TRY(roofs_now());
   for (int r = 0; r < options_.repetitions; ++r) {
     for (Trial& trial : trials_) {
       RIDGE_TRY(bring_to_depth());
@@ -176,7 +186,7 @@ Result<void> Group::repeat() {
       double seconds = RIDGE_TRY(evaluate(trial, trial.tokens, nullptr));
       trial.watch.stop(threads_);
       if (interrupted()) return {};
-      Roofs after = roofs_now();
+      Roofs after = RIDGE_TRY(roofs_now());
       trial.samples.push_back({seconds, Roofs::better(before, after)});
       before = after;
     }
@@ -213,8 +223,7 @@ BenchResult Group::result_of(const Trial& trial) const {
   double tokens = static_cast<double>(trial.tokens), bytes = trial.cost.memory_bytes();
   double int_ops = static_cast<double>(cost.int_ops), flops = static_cast<double>(cost.flops);
   const Plan& plan = engine_->plan();
-  double streamed =
-      static_cast<double>(plan.placement.streamed_bytes(plan.program)) * static_cast<double>(trial.cost.passes);
+  double streamed = trial.cost.streamed_bytes;
   for (const Sample& s : trial.samples) r.samples.push_back(tokens / s.seconds);
   MedianInterval interval = median_interval(r.samples);
   r.tokens_per_s = median(r.samples);
@@ -238,9 +247,10 @@ BenchResult Group::result_of(const Trial& trial) const {
     return int_ops / (s.roofs.peaks.int8_gops * 1e9) + flops / (s.roofs.peaks.float_gops * 1e9);
   });
   bool streams = plan.placement.streams();
-  const Rates& rates = engine_->rates();
-  if (streams && rates.storage_measured) {
-    r.storage_share = share(rates.storage, [&](const Sample&) { return streamed / rates.storage; });
+  r.storage_roof_gb_per_s = median_over(trial.samples, [](const Sample& s) { return s.roofs.storage_gb_per_s; });
+  if (streams) {
+    r.storage_share =
+        share(r.storage_roof_gb_per_s, [&](const Sample& s) { return streamed / (s.roofs.storage_gb_per_s * 1e9); });
   }
   if (streams && !r.storage_share) {
     r.roof_share = std::nullopt;  // the roof that matters is not known
@@ -259,8 +269,11 @@ BenchResult Group::result_of(const Trial& trial) const {
 void Group::describe(BenchReport& report) const {
   const Model& model = engine_->model();
   report.machine.isa = name_of(engine_->kernels().kernels.isa);
+  report.kv_type = name_of(engine_->kv_type());
+  // Not every file says what its model is called.
+  const std::string& name = model.config().name;
   report.model = {.path = options_.engine.path,
-                  .name = model.config().name,
+                  .name = name.empty() ? std::filesystem::path(options_.engine.path).filename().string() : name,
                   .architecture = model.config().architecture,
                   .weight_bytes = engine_->plan().program.memory_bytes_of_a_pass()};
 }

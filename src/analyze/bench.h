@@ -57,6 +57,7 @@ struct BenchResult {
   double gop_per_s = 0;         // int8 and float operations
   // Roofs measured right before and after the repetitions: medians. 0: not known here.
   double read_roof_gb_per_s = 0, int8_peak_gop_per_s = 0, float_peak_gop_per_s = 0;
+  double storage_roof_gb_per_s = 0;  // of the run's own reads without computing; with experts, what the probe found
   // Medians over repetitions of what the repetition's own roofs would have taken, by what it took.
   std::optional<double> memory_share, compute_share, storage_share;
   std::optional<double> roof_share;  // the largest of them: the roof this test is under
@@ -81,6 +82,7 @@ struct BenchReport {
   BenchModel model;
   // Words of whoever runs the benchmark: the version of ridge, a name for the run, the arithmetic.
   std::string version, label, numerics = "default";
+  std::string kv_type;         // of the keys and values
   uint64_t memory_budget = 0;  // 0: none
   std::vector<BenchResult> results;
   bool interrupted = false;  // some tests are missing

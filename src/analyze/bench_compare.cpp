@@ -1,8 +1,11 @@
 #include "analyze/bench_compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "analyze/bench_stats.h"
+#include "base/units.h"
 
 namespace ridge {
 namespace {
@@ -40,6 +43,20 @@ std::string_view name_of(Verdict verdict) {
       return "too few runs";
   }
   return "?";
+}
+
+std::vector<std::string> differences(const RecordedRun& a, const RecordedRun& b) {
+  std::vector<std::string> out;
+  auto look = [&](const char* what, const std::string& in_a, const std::string& in_b) {
+    if (in_a != in_b) out.push_back(fmt::format("{}: {} against {}", what, in_a, in_b));
+  };
+  auto budget = [](uint64_t bytes) { return bytes == 0 ? std::string("none") : format_bytes(bytes); };
+  look("model", a.model, b.model);
+  look("CPU", a.cpu, b.cpu);
+  look("numerics", a.numerics, b.numerics);
+  look("keys and values", a.kv_type, b.kv_type);
+  look("budget", budget(a.memory_budget), budget(b.memory_budget));
+  return out;
 }
 
 RunComparison compare_runs(const RecordedRun& a, const RecordedRun& b) {

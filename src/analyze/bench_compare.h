@@ -28,9 +28,14 @@ struct BenchSeries {
 
 struct RecordedRun {
   std::string name;  // as the user called it
-  std::string model, cpu;
+  std::string model, cpu, numerics, kv_type;
+  uint64_t memory_budget = 0;  // 0: none
   std::vector<BenchSeries> series;
 };
+
+// What else than the code differs between two runs, such as "model: SmolLM2 against Gemma". Empty: nothing that is
+// recorded.
+std::vector<std::string> differences(const RecordedRun& a, const RecordedRun& b);
 
 // A difference counts below p = 0.05; with too few repetitions no difference could.
 enum class Verdict : uint8_t { faster, slower, same, too_few };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/pass_model.h"
 #include "tensor/panel.h"
 
 namespace ridge {
@@ -15,6 +16,17 @@ Cost pass_cost(const Engine& engine, const PassShape& shape) {
     cost.memory_bytes -= panels_bytes(head.type, head.rows, head.cols);
   }
   return cost;
+}
+
+// What a pass of this many tokens reads from storage, as expected.
+double streamed_bytes(const Engine& engine, uint32_t tokens) {
+  const Plan& plan = engine.plan();
+  double sum = 0;
+  for (const Visit& v : plan.program.visits) {
+    if (plan.placement.pinned[v.block]) continue;
+    sum += chance_of(v, tokens) * static_cast<double>(plan.program.blocks[v.block].storage_bytes);
+  }
+  return sum;
 }
 
 Cost scaled(const Cost& c, double factor) {
@@ -37,6 +49,7 @@ TestCost prefill_cost(const Engine& engine, const TestShape& shape) {
     total.cost +=
         pass_cost(engine, {.tokens = static_cast<uint32_t>(n), .outputs = outputs, .position = shape.depth + done});
     ++total.passes;
+    total.streamed_bytes += streamed_bytes(engine, static_cast<uint32_t>(n));
     done += n;
   }
   return total;
@@ -46,6 +59,7 @@ TestCost decode_cost(const Engine& engine, const TestShape& shape) {
   constexpr uint64_t kMostPositions = 16;
   uint64_t samples = std::min(shape.tokens, kMostPositions);
   TestCost total{.passes = shape.tokens};
+  total.streamed_bytes = streamed_bytes(engine, 1) * static_cast<double>(shape.tokens);
   for (uint64_t i = 0; i < samples; ++i) {
     // The middle of each of `samples` equal stretches.
     uint64_t position = shape.depth + (2 * i + 1) * shape.tokens / (2 * samples);

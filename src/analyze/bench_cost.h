@@ -19,6 +19,9 @@ struct TestShape {
 struct TestCost {
   Cost cost;            // of all passes
   uint64_t passes = 0;  // walks through the weights
+  // Of blocks that are not pinned. Experts by the chance that any of a pass's tokens chooses them; what their cache
+  // holds is not taken off.
+  double streamed_bytes = 0;
   double memory_bytes() const { return static_cast<double>(cost.memory_bytes + cost.kv_bytes); }
 };
 

@@ -52,15 +52,24 @@ Result<BenchFormat> format_of(const Flags& flags) {
 }
 
 Result<std::vector<int>> parse_threads(const std::string& text) {
-  constexpr uint64_t kMostThreads = 256;
   std::vector<int> threads;
   for (uint64_t n : RIDGE_TRY(parse_numbers(text, "--threads"))) {
-    if (n < 1 || n > kMostThreads) {
+    if (n < 1 || n > static_cast<uint64_t>(kMostThreads)) {
       return usage_error(fmt::format("--threads {}: {} is no usable number: give 1 to {}", text, n, kMostThreads));
     }
     threads.push_back(static_cast<int>(n));
   }
   return threads;
+}
+
+// A test named twice would be measured twice and compared with itself.
+template <class Number>
+std::vector<Number> once(const std::vector<Number>& numbers) {
+  std::vector<Number> out;
+  for (Number n : numbers) {
+    if (std::find(out.begin(), out.end(), n) == out.end()) out.push_back(n);
+  }
+  return out;
 }
 
 // Longer texts than any context has would only overflow sums.
@@ -70,7 +79,7 @@ Result<std::vector<uint64_t>> parse_tokens(const std::string& text, const char* 
   for (uint64_t n : numbers) {
     if (n > kMost) return usage_error(fmt::format("{} {}: {} is too long: give at most {}", flag, text, n, kMost));
   }
-  return numbers;
+  return once(numbers);
 }
 
 Result<BenchOptions> bench_options(const Flags& flags) {
@@ -78,7 +87,7 @@ Result<BenchOptions> bench_options(const Flags& flags) {
   options.prompts = RIDGE_TRY(parse_tokens(flags.prompts, "--prompt"));
   options.generated = RIDGE_TRY(parse_tokens(flags.generated, "--generate"));
   options.depths = RIDGE_TRY(parse_tokens(flags.depths, "--depth"));
-  if (flags.threads) options.threads = RIDGE_TRY(parse_threads(*flags.threads));
+  if (flags.threads) options.threads = once(RIDGE_TRY(parse_threads(*flags.threads)));
   options.engine = RIDGE_TRY(engine_options(flags.engine));
   options.repetitions = flags.repetitions;
   options.profile = flags.profile;

@@ -8,6 +8,7 @@
 
 #include <clocale>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/run.h"
@@ -39,16 +40,32 @@ class Conversation {
 
   void say(std::string role, std::string content) { messages_.push_back({std::move(role), std::move(content)}); }
 
-  // Tokens of the conversation, the oldest turns dropped until the answer has room.
+  // Whether the system message leaves a question its room.
+  Result<void> check_system() const {
+    if (fixed_ == 0) return {};
+    std::vector<ChatMessage> empty = messages_;
+    empty.push_back({"user", ""});
+    const size_t taken = RIDGE_TRY(prompt_.conversation(empty)).size();
+    if (taken < engine_.context() - engine_.context() / kAnswerShare) return {};
+    return bad_input(fmt::format("--system takes {} of {} positions: shorten it, or give a larger --context", taken,
+                                 engine_.context()));
+  }
+
+  // Tokens of the conversation, the oldest turns dropped until the answer has room. If the newest line has none even
+  // alone, nothing is dropped.
   Result<std::vector<TokenId>> tokens() {
+    const std::vector<ChatMessage> before = messages_;
     size_t dropped = 0;
     for (;;) {
       std::vector<TokenId> ids = RIDGE_TRY(prompt_.conversation(messages_));
       uint64_t room = engine_.context() - engine_.context() / kAnswerShare;
       if (ids.size() <= room || messages_.size() <= fixed_ + 1) {
-        if (dropped > 0)
+        if (ids.size() >= engine_.context()) {
+          messages_ = before;
+        } else if (dropped > 0) {
           note(fmt::format("the context of {} is full: the {} oldest messages were dropped", engine_.context(),
                            dropped));
+        }
         return ids;
       }
       // A turn is a question and its answer; templates insist that they alternate.
@@ -70,7 +87,8 @@ class Conversation {
 
 }  // namespace
 
-Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler) {
+Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler,
+                  Speculator* speculator) {
   // Without a UTF-8 locale the line editor drops every character that is not ASCII.
   if (std::setlocale(LC_CTYPE, "") == nullptr || std::string_view(::nl_langinfo(CODESET)) != "UTF-8") {
     std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -78,8 +96,11 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
   note(prompt.is_chat() ? "chat: Ctrl-C stops an answer, Ctrl-D leaves"
                         : "this model has no chat template: it continues your text; Ctrl-C stops it, Ctrl-D leaves");
   Conversation conversation(engine, prompt, flags);
+  RIDGE_TRY(conversation.check_system());
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
+  bool told_reuse = false;
+  options.speculator = speculator;
   for (;;) {
     clear_interrupt();
     std::optional<std::string> line = read_line();
@@ -115,6 +136,10 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
     if (!answer.ok()) return answer.error();
     conversation.say("assistant", answer.value().text);
     RIDGE_TRY(print("\n"));
+    if (flags.load_state && !std::exchange(told_reuse, true)) {
+      note(fmt::format("{} of {} prompt tokens were in the state", answer.value().reused_tokens,
+                       answer.value().prompt_tokens));
+    }
     if (answer.value().reason == StopReason::context_full) note("the answer was cut: the context is full");
   }
 }

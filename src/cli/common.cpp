@@ -105,6 +105,11 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     if (*flags.threads < 1)
       return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
     o.threads = *flags.threads;
+    const size_t cpus = usable_cpus().size();
+    if (static_cast<size_t>(o.threads) > cpus) {
+      note(fmt::format("{} threads take turns on {} CPU{}: that is slower than --threads {}", o.threads, cpus,
+                       cpus == 1 ? "" : "s", cpus));
+    }
   }
   if (flags.cpus) {
     o.cpus = RIDGE_TRY(parse_cpus(*flags.cpus));
@@ -124,6 +129,9 @@ Result<std::string> resolve_model(const std::string& name) {
     std::string path = demo_model_path(*demo);
     if (::stat(path.c_str(), &info) == 0) return path;
     return bad_input(fmt::format("the model '{}' is not in the cache yet: run `ridge models get {}`", name, name));
+  }
+  if (name.find('/') == std::string::npos && name.find('.') == std::string::npos) {
+    return bad_input(fmt::format("{}: no such file, and no model that `ridge models` lists; check the name", name));
   }
   return name;  // the reader says what is wrong with it
 }

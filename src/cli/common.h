@@ -80,8 +80,12 @@ void add_perplexity(CLI::App& app);
 void add_probe(CLI::App& app);
 void add_pack(CLI::App& app);
 void add_models(CLI::App& app);
+void add_sim(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_kernels(CLI::App& app);
+void add_ladder(CLI::App& app);
+void add_doctor(CLI::App& app);
 void add_report(CLI::App& app);
 
 }  // namespace ridge::cli

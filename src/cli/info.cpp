@@ -63,7 +63,8 @@ Result<Json> needs_json(const std::string& path, uint32_t trained, std::optional
     if (context <= trained || contexts.empty()) contexts.push_back(std::min<uint64_t>(context, trained));
   }
   Json out = Json::array();
-  for (const Engine::Needs& n : RIDGE_TRY(Engine::needs(path, contexts, kv_type))) {
+  for (const Engine::Needs& n :
+       RIDGE_TRY(Engine::needs({.path = path, .kv_type = kv_type, .need_tokenizer = false}, contexts))) {
     used = n.kv_type;
     out.push_back(
         {{"context", n.context}, {"smallest_budget", n.smallest}, {"resident", n.resident}, {"kv_cache", n.kv}});

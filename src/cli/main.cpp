@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app(kAbout, "ridge");
-  app.set_version_flag("--version", version_text, "print version, build and instruction set");
+  app.set_version_flag("-V,--version", version_text, "print version, build and instruction set");
   app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
   app.fallthrough();
@@ -55,8 +55,12 @@ int main(int argc, char** argv) {
   });
   using namespace ridge::cli;
   for (auto* add : {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_bench, add_kernels,
-                    add_probe, add_pack, add_models, add_report}) {
+                    add_probe, add_plan, add_sim, add_ladder, add_doctor, add_pack, add_models, add_report}) {
     add(app);
+  }
+  if (argc == 1 || (argc == 2 && std::string_view(argv[1]) == "help")) {
+    const ridge::Result<void> printed = print(app.help());
+    return printed.ok() ? 0 : report(printed.error());
   }
   try {
     app.parse(argc, argv);

@@ -8,6 +8,7 @@
 
 #include "analyze/quality.h"
 #include "base/progress.h"
+#include "base/units.h"
 #include "cli/common.h"
 
 namespace ridge::cli {
@@ -40,6 +41,28 @@ void keep_enough(std::string& text, const Flags& flags) {
   text.shrink_to_fit();
 }
 
+// The options of the exact engine that --kl compares with. Two engines then share the budget: the account of the second
+// contains the first, which gets what the second can do without.
+Result<EngineOptions> share_budget(const Flags& flags, EngineOptions& first) {
+  EngineOptions exact = first;
+  exact.numerics = Numerics::exact;
+  exact.kv_type.reset();
+  if (!flags.kl || !first.memory) return exact;
+  constexpr uint64_t kSpread = kMiB;  // what is on a heap varies a little from run to run
+  const uint64_t contexts[] = {std::max<uint64_t>(first.context, flags.window)};
+  const Engine::Needs other = RIDGE_TRY(Engine::needs(exact, contexts)).front();
+  const uint64_t second = other.smallest - other.program + kSpread;
+  const uint64_t least = RIDGE_TRY(Engine::needs(first, contexts)).front().smallest + kSpread + second;
+  if (*first.memory < least) {
+    return does_not_fit(
+        fmt::format("--kl runs two engines within {} (--memory), which need {} together: give --memory "
+                    "{}M or more, a smaller --window, or leave --kl out",
+                    format_bytes(*first.memory), format_bytes(least), (least + kMiB - 1) / kMiB));
+  }
+  first.memory = *first.memory - second;
+  return exact;
+}
+
 Result<void> run(const Flags& flags) {
   constexpr uint32_t kLeast = 4, kMost = 1u << 20;
   if (flags.window < kLeast || flags.window > kMost) {
@@ -52,9 +75,7 @@ Result<void> run(const Flags& flags) {
   keep_enough(text, flags);
   options.text_bytes = text.size();
   RIDGE_TRY(require_utf8(text, flags.file));
-  // With --kl two engines share the budget: the account of the second one contains the first.
-  std::optional<uint64_t> whole = options.memory;
-  if (flags.kl && options.memory) *options.memory /= 2;
+  const EngineOptions exact_options = RIDGE_TRY(share_budget(flags, options));
   auto engine = RIDGE_TRY(Engine::open(options));
   std::vector<TokenId> ids = engine->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
   WindowOptions window{.window = flags.window, .most_windows = flags.windows == 0 ? UINT64_MAX : flags.windows};
@@ -70,10 +91,7 @@ Result<void> run(const Flags& flags) {
   }
   std::optional<Divergence> d;
   if (flags.kl) {
-    options.numerics = Numerics::exact;
-    options.kv_type.reset();
-    options.memory = whole;
-    auto exact = RIDGE_TRY(Engine::open(options));
+    auto exact = RIDGE_TRY(Engine::open(exact_options));
     Progress bar("comparing", total, ProgressUnit::items);
     d = RIDGE_TRY(divergence(*exact, *engine, ids, window, [&](uint64_t n, double kl) {
       bar.annotate(fmt::format("KL {:.5f}", kl));

@@ -76,8 +76,7 @@ void add_report(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("report", "make an HTML page of a trace");
   command->add_option("TRACE", flags->trace, "what --trace wrote")->required()->type_name("");
-  command->add_option("-o,--output", flags->out, "the page (default: TRACE.html; - is stdout)")
-      ->type_name("FILE");
+  command->add_option("-o,--output", flags->out, "the page (default: TRACE.html; - is stdout)")->type_name("FILE");
   command->add_option("--pass", flags->passes, "draw these passes, from 0 (default: the last)")->type_name("N[-M]");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

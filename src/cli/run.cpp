@@ -13,7 +13,10 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/trace_file.h"
+#include "format/file_stream.h"
+#include "format/output_file.h"
 #include "report/run_report.h"
+#include "sim/recorded_trace.h"
 
 namespace ridge::cli {
 namespace {
@@ -22,11 +25,12 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  ridge run smollm2-135m -p \"Why is the sky blue?\"\n"
     "  ridge run model.gguf --memory 300M -f notes.txt -n 200 --stats\n"
-    "  echo \"Once upon a time\" | ridge run model.gguf --raw -n 50 -\n"
+    "  printf \"Once upon a time\" | ridge run model.gguf --raw -n 50 -\n"
     "  ridge run model.gguf                                 (a chat; Ctrl-D leaves)\n"
     "  ridge run model.gguf -p Hi --temp 0 --json           (greedy, as JSON)\n"
     "  ridge run model.gguf --system \"$LONG\" -p \"\" -n 0 --save-state long.state\n"
     "  ridge run model.gguf --system \"$LONG\" -p Hi --load-state long.state\n"
+    "  ridge run model.gguf --memory 300M -f a.c --draft-ngram 4  (same text, sooner)\n"
     "  ridge run model.gguf --memory 300M -p Hi --trace out.json";
 
 Result<std::vector<std::pair<TokenId, float>>> parse_bias(const std::vector<std::string>& words) {
@@ -70,7 +74,7 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
 }
 
 Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
-                    Sampler& sampler) {
+                    Sampler& sampler, Speculator* speculator) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
@@ -78,6 +82,7 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   Result<void> printed;
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
+  options.speculator = speculator;
   if (flags.save_state) options.on_prompt = [&] { return engine.save_state(*flags.save_state); };
   Generation g = RIDGE_TRY(generate(engine, ids, options, sampler, [&](std::string_view piece) {
     if (flags.json) return true;
@@ -91,6 +96,7 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
                                   {"tokens", g.ids},
                                   {"prompt_tokens", g.prompt_tokens},
                                   {"reused_tokens", g.reused_tokens},
+                                  {"seed", flags.sampler.seed},
                                   {"stats", run_json(engine)}};
     return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
@@ -102,7 +108,22 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   return {};
 }
 
+Result<void> write_recording(const Engine& engine, const std::string& path) {
+  const RecordingSource& recording = *engine.recording();
+  if (recording.full()) {
+    note(fmt::format("the recording ends after {} passes: it takes no more memory than was planned",
+                     recording.pass_begins().size()));
+  }
+  return sim::write_recorded(engine.plan().program, recording.order(), recording.pass_begins(),
+                             engine.model().file().metadata().where, path);
+}
+
 Result<void> run(RunFlags& flags) {
+  if (flags.input && *flags.input != "-") {
+    return usage_error(fmt::format(
+        "'{}' is not understood: give the prompt with -p, or - to read it from standard input", *flags.input));
+  }
+  if (flags.input) flags.file = "-";
   if (flags.engine.model == "-") return usage_error("the model cannot come from standard input: name a file");
   flags.sampler.logit_bias = RIDGE_TRY(parse_bias(flags.logit_bias));
   flags.sampler.seed = flags.seed ? *flags.seed : std::random_device{}();
@@ -118,6 +139,11 @@ Result<void> run(RunFlags& flags) {
   for (const std::string& stop : flags.stops) RIDGE_TRY(require_utf8(stop, "--stop"));
   options.text_bytes = text.size();
   options.states = flags.save_state || flags.load_state;
+  // Found out now, not after minutes of loading and reading.
+  if (flags.load_state) (void)RIDGE_TRY(FileStream::open(*flags.load_state));
+  if (flags.save_state) (void)RIDGE_TRY(OutputFile::create(*flags.save_state));
+  options.record = flags.record.has_value();
+  RIDGE_TRY(apply(flags.drafts, options));
   std::optional<TraceFile> trace;
   if (flags.trace) trace.emplace(RIDGE_TRY(TraceFile::create(*flags.trace, "ridge run")));
   if (trace) options.trace = trace->trace();
@@ -125,6 +151,7 @@ Result<void> run(RunFlags& flags) {
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
   if (flags.save_state)
     RIDGE_TRY(refuse_overwriting(*flags.save_state, engine->model().file().files(), "--save-state"));
+  if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, engine->model().file().files(), "--record"));
   if (flags.trace) RIDGE_TRY(refuse_overwriting(*flags.trace, engine->model().file().files(), "--trace"));
   if (flags.load_state) RIDGE_TRY(engine->load_state(*flags.load_state));
   if (flags.explain) note_block(explanation(*engine));
@@ -133,12 +160,16 @@ Result<void> run(RunFlags& flags) {
     note(flags.raw ? "--system is not used with --raw" : "--system is not used: this model has no chat template");
   }
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
-  Result<void> done = chats ? chat(*engine, flags, prompt, sampler) : answer(*engine, flags, text, prompt, sampler);
+  auto speculator = make_speculator(flags.drafts, *engine, flags.sampler, sampler);
+  Result<void> done = chats ? chat(*engine, flags, prompt, sampler, speculator.get())
+                            : answer(*engine, flags, text, prompt, sampler, speculator.get());
   // What happened before an error is worth as much.
   Result<void> traced = trace ? trace->finish(*engine) : Result<void>{};
   RIDGE_TRY(std::move(done));
   RIDGE_TRY(std::move(traced));
+  if (flags.record) RIDGE_TRY(write_recording(*engine, *flags.record));
   if (flags.stats) {
+    if (flags.sampler.temperature > 0) note(fmt::format("--seed {} gives this text again", flags.sampler.seed));
     note_block(run_table(*engine));
   } else {
     note(run_summary(*engine));
@@ -157,6 +188,7 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
   add("--repeat-penalty", f.sampler.repeat_penalty, "divide the logits of recent tokens; 1: off");
   add("--presence-penalty", f.sampler.presence_penalty, "subtract this from recent tokens");
   add("--frequency-penalty", f.sampler.frequency_penalty, "subtract this for every occurrence");
+  add("--penalty-window", f.sampler.penalty_window, "last tokens that the penalties look at");
   command.add_option("--logit-bias", f.logit_bias, "TOKEN=BIAS, may be repeated")
       ->type_name("T=B")
       ->expected(1)
@@ -176,23 +208,16 @@ void add_run(CLI::App& app) {
   auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
   add_engine_flags(*command, flags->engine);
   command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
-  command->add_option("-f,--file", flags->file, "read it from a file, after the text of -p")->type_name("FILE");
-  command
-      ->add_option_function<std::string>(
-          "INPUT",
-          [flags](const std::string& word) {
-            if (word != "-")
-              throw CLI::ValidationError("'" + word + "' is not understood: '-' reads the prompt from standard input");
-            flags->file = "-";
-          },
-          "- reads it from standard input")
-      ->type_name("");
+  command->add_option("-f,--file", flags->file, "read the prompt from a file, after the text of -p")->type_name("FILE");
+  command->add_option("INPUT", flags->input, "- reads the prompt from standard input")->type_name("");
   command->add_option("-n,--n-predict", flags->max_tokens, "most tokens to generate (default: no limit)")
       ->type_name("N");
   command->add_option("--system", flags->system, "system message of the conversation")->type_name("TEXT");
   command->add_option("--save-state", flags->save_state, "keep what was read of the prompt (a chat: of all) here")
       ->type_name("FILE");
   command->add_option("--load-state", flags->load_state, "read only what this state does not begin with")
+      ->type_name("FILE");
+  command->add_option("--record", flags->record, "write the order of visited blocks, for `ridge sim`")
       ->type_name("FILE");
   command->add_option("--stop", flags->stops, "end before this text, may be repeated")
       ->type_name("TEXT")
@@ -201,11 +226,11 @@ void add_run(CLI::App& app) {
   command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->add_option("--trace", flags->trace, "write what happened when, for `ridge report`")
-      ->type_name("FILE");
+  command->add_option("--trace", flags->trace, "write what happened when, for `ridge report`")->type_name("FILE");
   command->add_flag("--stats", flags->stats, "say where the time and the bytes went");
   command->add_flag("--explain", flags->explain, "say what was planned and why");
   add_sampler_flags(*command, *flags);
+  add_draft_flags(*command, flags->drafts);
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

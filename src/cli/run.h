@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/common.h"
+#include "cli/drafting.h"
 #include "engine/generate.h"
 #include "engine/prompt.h"
 #include "text/sampler.h"
@@ -14,8 +15,9 @@ namespace ridge::cli {
 
 struct RunFlags {
   EngineFlags engine;
+  DraftFlags drafts;
   std::optional<std::string> prompt, system;
-  std::optional<std::string> file, save_state, load_state, trace;
+  std::optional<std::string> input, file, save_state, load_state, record, trace;
   int64_t max_tokens = -1;
   SamplerOptions sampler;
   std::optional<uint64_t> seed;
@@ -23,7 +25,9 @@ struct RunFlags {
   bool raw = false, json = false, stats = false, explain = false, ignore_end = false;
 };
 
-Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler);
+// `speculator` may be nullptr.
+Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler,
+                  Speculator* speculator);
 GenerateOptions generate_options(const RunFlags& flags);
 
 }  // namespace ridge::cli

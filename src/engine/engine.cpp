@@ -15,21 +15,22 @@
 namespace ridge {
 namespace {
 
-constexpr int kMostThreads = 256;
 constexpr uint64_t kMostContext = uint64_t{1} << 24;
 constexpr uint64_t kDefaultContext = 4096, kSmallestContext = 512;
 // A pass of 128 tokens already keeps the integer units busy; longer ones only cost workspace (docs/measurements.md).
 constexpr uint32_t kLargestBatch = 128;
+// A draft model reads its prompt in smaller passes: their workspace is taken from the pins of the model it drafts for.
+constexpr uint32_t kDraftBatch = 32;
 
 // Charged by the kernel for us but not visible in our own sums: page tables (1/512 of what is mapped), kernel stacks,
 // rings, the C library's own buffers.
 constexpr uint64_t kReserve = 2 * kMiB;
 
-std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows) {
-  uint64_t most = std::min<uint64_t>(context, kLargestBatch);
+std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows, uint32_t largest) {
+  uint64_t most = std::min<uint64_t>(context, largest);
   if (logits_rows > 1) most = std::min<uint64_t>(most, logits_rows);
   std::vector<uint32_t> out;
-  for (uint32_t batch = kLargestBatch; batch >= 1; batch /= 2) {
+  for (uint32_t batch = largest; batch >= 1; batch /= 2) {
     if (batch <= most) out.push_back(batch);
   }
   return out;
@@ -56,6 +57,10 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
     rates.memory = *read * 1e9;
     rates.memory_measured = true;
   }
+  // What products reach of the peak of multiply-adds (docs/measurements.md).
+  constexpr double kKernelShare = 0.5;
+  rates.int8_ops = machine.int8_gops_per_core * 1e9 * threads * kKernelShare;
+  rates.float_ops = machine.float_gops_per_core * 1e9 * threads * kKernelShare;
   return rates;
 }
 
@@ -63,17 +68,31 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
 
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> Engine::plan_only(const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine());
   engine->options_ = options;
   RIDGE_TRY(engine->check_options());
-  auto start = std::chrono::steady_clock::now();
   RIDGE_TRY(engine->prepare());
   RIDGE_TRY(engine->choose_budget());
   RIDGE_TRY(engine->choose_context());
+  return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Engine> engine = RIDGE_TRY(plan_only(options));
   RIDGE_TRY(engine->allocate());
   engine->times_.load = std::chrono::steady_clock::now() - start;
   return engine;
+}
+
+Result<Engine::Preview> Engine::preview(const EngineOptions& options) {
+  std::unique_ptr<Engine> engine = RIDGE_TRY(plan_only(options));
+  return Preview{.budget = engine->budget_,
+                 .context = engine->context_,
+                 .budget_reason = engine->budget_reason_,
+                 .threads = engine->pool_->size(),
+                 .plan = std::move(engine->plan_)};
 }
 
 Result<void> Engine::check_options() const {
@@ -90,7 +109,7 @@ Result<void> Engine::check_options() const {
                     "leave one of the two out",
                     name_of(*options_.kv_type)));
   }
-  RIDGE_CHECK(options_.logits_rows >= 1, "evaluate_all() needs room for a row");
+  RIDGE_CHECK(options_.logits_rows >= 1 && options_.verify_tokens >= 1, "a pass has at least a row of logits");
   return {};
 }
 
@@ -117,23 +136,36 @@ Result<void> Engine::prepare() {
     model_->file().metadata().erase(key);
   }
   RIDGE_TRY(check_vocabulary());
-  int cpus = static_cast<int>(usable_cpus().size());
-  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
-  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
-  auto profile = load_profile(default_profile_path());
+  auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
+  if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
   if (profile.ok() && profile.value().contended)
     detail("the machine's profile was measured while others used it: " + profile.value().contention);
+  int cpus = static_cast<int>(usable_cpus().size());
+  if (!options_.machine.empty()) cpus = std::min(profile.value().most_threads(), kMostThreads);
+  int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
+  if (!pool_) pool_ = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   Program whole = model_->program({}, {});
-  if (profile.ok()) rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+  if (profile.ok()) {
+    rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+    machine_name_ = profile.value().name;
+  }
   bool floats = options_.numerics == Numerics::exact || all_f32(whole);
   kv_type_ = options_.kv_type.value_or(floats ? KvType::f32 : KvType::f16);
+  if (drafts_ > 0) return {};
+  if (!options_.draft_path.empty()) RIDGE_TRY(prepare_draft());
   trim_heap();
   process_ = process_memory();
   return {};
 }
 
 Result<void> Engine::choose_budget() {
+  if (!options_.machine.empty()) {
+    constexpr uint64_t kNoLimit = uint64_t{1} << 60;
+    budget_ = options_.memory.value_or(kNoLimit);
+    budget_reason_ = options_.memory ? "--memory" : "no limit was given";
+    return {};
+  }
   MemoryLimits limits = memory_limits();
   // What we already hold is part of the charge that the limits leave us; pages of the program itself may be charged to
   // whoever ran it first.
@@ -155,7 +187,11 @@ Result<void> Engine::choose_budget() {
 
 KvOptions Engine::kv_options(uint64_t context, uint32_t batch) const {
   // Under a promise every page is there before the first token; otherwise a context that is not used costs nothing.
-  return {.context = context, .batch = batch, .type = kv_type_, .touch = budget_is_promise()};
+  // A draft that is taken back must not have overwritten what the tokens before it see: rings hold all of a pass.
+  return {.context = context,
+          .batch = std::max({batch, options_.verify_tokens, drafts_}),
+          .type = kv_type_,
+          .touch = budget_is_promise()};
 }
 
 namespace {
@@ -166,44 +202,86 @@ struct WorkspaceLayout {
   uint64_t total = 0;
 };
 
-WorkspaceLayout workspace_layout(const Model& model, const Program& program, uint32_t batch, uint64_t context,
-                                 uint32_t logits_rows, int threads, bool exact) {
+// The largest passes there will be.
+struct WorkspaceNeeds {
+  uint32_t batch = 1, logits_rows = 1;  // prompt tokens, and how many of them get logits
+  uint32_t verify_tokens = 1;           // generated ones, all with logits
+  uint64_t context = 0;
+  int threads = 1;
+  bool exact = false;
+
+  uint32_t rows() const { return std::max(std::min(batch, logits_rows), verify_tokens); }
+};
+
+WorkspaceLayout workspace_layout(const Model& model, const Program& program, const WorkspaceNeeds& needs) {
   constexpr uint64_t kPage = 4096;
   WorkspaceLayout w;
-  uint64_t workers = static_cast<uint64_t>(threads);
-  uint32_t outputs = std::min(batch, logits_rows);
+  const bool exact = needs.exact;
+  uint64_t workers = static_cast<uint64_t>(needs.threads);
   // A generated token may need more than a prompt token of the same batch.
-  PassShape prompt{.tokens = batch, .outputs = outputs}, generated{.role = TokenRole::generated};
+  PassShape prompt{.tokens = needs.batch, .outputs = std::min(needs.batch, needs.logits_rows)};
+  PassShape generated{.tokens = needs.verify_tokens, .outputs = needs.verify_tokens, .role = TokenRole::generated};
   uint64_t floats = std::max(model.workspace_floats(prompt, exact), model.workspace_floats(generated, exact));
   uint64_t latent = std::max(model.latent_floats(prompt, exact), model.latent_floats(generated, exact));
   w.panels = round_up(floats * sizeof(float), kPage);
   w.attention = w.panels + workers * panel_scratch_bytes(program);
-  w.latent = w.attention + round_up(attention_floats(model, context, threads) * sizeof(float), kPage);
+  w.latent = w.attention + round_up(attention_floats(model, needs.context, needs.threads) * sizeof(float), kPage);
   w.logits = w.latent + workers * round_up(latent * sizeof(float), kPage);
-  w.total = w.logits + round_up(uint64_t{outputs} * model.config().vocabulary * sizeof(float), kPage);
+  w.total = w.logits + round_up(uint64_t{needs.rows()} * model.config().vocabulary * sizeof(float), kPage);
   return w;
 }
 
 }  // namespace
 
-Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
-  constexpr uint64_t kThreadStack = 192 * kKiB;
+// All that is not weights, of this model alone.
+Account Engine::own_account(const Program& program, uint32_t batch, uint64_t context) const {
   // Text of the conversation, its tokens, and what a chat template makes of it on the way.
   constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;
-  a.add("program and libraries", process_.mapped_files);
-  a.add("tokenizer, metadata and heap", process_.anonymous);
   a.add(fmt::format("KV cache, {} positions", context),
         KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
-  WorkspaceLayout w = workspace_layout(*model_, program, batch, context, options_.logits_rows, pool_->size(),
-                                       options_.numerics == Numerics::exact);
-  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), Slab::charge(w.total));
+  WorkspaceNeeds needs{.batch = batch,
+                       .logits_rows = options_.logits_rows,
+                       .context = context,
+                       .threads = pool_->size(),
+                       .exact = options_.numerics == Numerics::exact};
+  const uint64_t plain = Slab::charge(workspace_layout(*model_, program, needs).total);
+  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), plain);
+  // A layout walks through the model, and the planner asks for many accounts: a second walk only where there are
+  // drafts.
+  if (options_.verify_tokens > 1) {
+    needs.verify_tokens = options_.verify_tokens;
+    const uint64_t all = Slab::charge(workspace_layout(*model_, program, needs).total);
+    // The line of tokens that n-grams are looked up in is a copy.
+    a.add(fmt::format("checking {} drafts per pass", options_.verify_tokens - 1),
+          all - plain + context * sizeof(TokenId));
+  }
   // One copy is in the plan; what planning freed of others may stay with the heap.
   a.add("parts of the model", 2 * program.heap_bytes());
   if (options_.states) a.add("saving and loading states", state_bytes(context));
+  if (options_.record) a.add("recording of visits", recording_limit(program, context).bytes());
   a.add("norms and biases", 2 * model_->vector_bytes());
-  a.add("sampler and text", uint64_t{model_->config().vocabulary} * 8 + kTextBase + context * kTextPerPosition +
-                                options_.text_bytes * kCopiesOfText);
+  const uint64_t text = kTextBase + context * kTextPerPosition + options_.text_bytes * kCopiesOfText;
+  const uint64_t sampler = uint64_t{model_->config().vocabulary} * 8;
+  // A drafter's sampler may see logits with as many rows as the large model has (draft_model.h): those are copies.
+  if (drafts_ > 0) {
+    a.add("sampler and logits", 2 * sampler);
+  } else {
+    a.add("sampler and text", sampler + text);
+  }
+  return a;
+}
+
+Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
+  if (drafts_ > 0) return own_account(program, batch, context);
+  constexpr uint64_t kThreadStack = 192 * kKiB;
+  Account a;
+  a.add("program and libraries", process_.mapped_files);
+  a.add("tokenizer, metadata and heap", process_.anonymous);
+  a.add(own_account(program, batch, context));
+  if (draft_) {
+    for (const AccountItem& item : draft_->plan_.account.items()) a.add("draft model: " + item.name, item.bytes);
+  }
   a.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
   if (options_.trace != nullptr) a.add("trace", options_.trace->memory_bytes());
   a.add("page tables and reserve", kReserve + a.total() / 256);
@@ -212,7 +290,7 @@ Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t c
 
 PlanInput Engine::plan_input(uint64_t context) const {
   PlanInput input;
-  input.budget = budget_;
+  if (drafts_ == 0) input.budget = budget_;
   input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
   input.program = [this](uint64_t slot) {
@@ -222,13 +300,20 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.fixed = [this, context](const Program& program, uint32_t batch) {
     return fixed_account(program, batch, context);
   };
-  input.batches = batch_candidates(context, options_.logits_rows);
+  input.batches = batch_candidates(context, options_.logits_rows, drafts_ > 0 ? kDraftBatch : kLargestBatch);
+  input.prompt = [this](uint64_t slot, uint32_t tokens) {
+    return model_->program({.tokens = tokens},
+                           {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});
+  };
   input.gathered = model_->gathered();
   input.rates = rates_;
   return input;
 }
 
-Result<Plan> Engine::plan_for(uint64_t context) const { return make_plan(plan_input(context)); }
+Result<Plan> Engine::plan_for(uint64_t context) const {
+  if (draft_) RIDGE_TRY(draft_->settle_draft(context));
+  return make_plan(plan_input(context));
+}
 
 // The user's context, or the model's up to 4096; under a budget the largest power of two from 512 that leaves room for
 // the slots and a quarter of the weights.
@@ -259,17 +344,21 @@ Result<void> Engine::choose_context() {
     context_ = std::min(wish, kSmallestContext);
     plan_ = RIDGE_TRY(plan_for(context_));
   }
-  if (context_ < wish)
-    note(fmt::format("context {} so that weights find room; --context {} asks for all of it", context_, wish));
+  if (context_ < wish) note(fmt::format("context {}, so that weights find room; --context asks for another", context_));
   return {};
 }
 
 Result<void> Engine::allocate() {
-  bool exact = options_.numerics == Numerics::exact;
+  if (draft_) RIDGE_TRY(draft_->allocate());
+  WorkspaceNeeds needs{.batch = plan_.batch,
+                       .logits_rows = options_.logits_rows,
+                       .verify_tokens = options_.verify_tokens,
+                       .context = context_,
+                       .threads = pool_->size(),
+                       .exact = options_.numerics == Numerics::exact};
   history_.reserve(context_);
   cache_ = RIDGE_TRY(KvCache::create(model_->kv_layers(), kv_options(context_, plan_.batch)));
-  WorkspaceLayout w =
-      workspace_layout(*model_, plan_.program, plan_.batch, context_, options_.logits_rows, pool_->size(), exact);
+  WorkspaceLayout w = workspace_layout(*model_, plan_.program, needs);
   workspace_ = RIDGE_TRY(Slab::allocate(w.total, {.what = "the activations"}));
   uint8_t* base = workspace_.data();
   auto floats = [&](uint64_t begin, uint64_t end) {
@@ -283,6 +372,11 @@ Result<void> Engine::allocate() {
                                                .gathered = model_->gathered(),
                                                .keep_gathered = plan_.keep_gathered,
                                                .trace = options_.trace}));
+  if (options_.record) {
+    recorder_ = std::make_unique<RecordingSource>(*source_, recording_limit(plan_.program, context_));
+  }
+  WeightSource* weights = recorder_ ? static_cast<WeightSource*>(recorder_.get()) : source_.get();
+  RIDGE_TRY(model_->load_vectors(*weights));
   if (options_.trace != nullptr) {
     const SourceStats loaded = source_->stats();
     const TraceClock::time_point now = TraceClock::now();
@@ -293,20 +387,18 @@ Result<void> Engine::allocate() {
                          .bytes = loaded.load_bytes,
                          .name = "loading the pins"});
   }
-  RIDGE_TRY(model_->load_vectors(*source_));
   machinery_ = {.kernels = &kernels_.kernels,
                 .pool = pool_.get(),
-                .source = source_.get(),
+                .source = weights,
                 .cache = &cache_,
                 .workspace = floats(0, w.panels),
                 .panels = {base + w.panels, w.attention - w.panels},
                 .attention = floats(w.attention, w.latent),
                 .latent = floats(w.latent, w.logits),
-                .exact = exact,
+                .exact = needs.exact,
                 .trace = options_.trace,
                 .profile = options_.profile};
-  uint32_t outputs = std::min(plan_.batch, options_.logits_rows);
-  logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), outputs, model_->config().vocabulary);
+  logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), needs.rows(), model_->config().vocabulary);
   return {};
 }
 
@@ -371,12 +463,28 @@ Result<std::span<float>> Engine::evaluate(std::span<const TokenId> ids, const st
 }
 
 Result<std::span<float>> Engine::decode(TokenId id) {
-  RIDGE_TRY(check_ids({&id, 1}));
-  auto start = std::chrono::steady_clock::now();
-  RIDGE_TRY(pass({&id, 1}, 1, TokenRole::generated));
-  times_.decode += std::chrono::steady_clock::now() - start;
-  times_.decode_tokens += 1;
+  RIDGE_TRY(decode(std::span<const TokenId>(&id, 1)));
   return logits_.row_span(0);
+}
+
+Result<Matrix<float>> Engine::decode(std::span<const TokenId> ids) {
+  RIDGE_CHECK(!ids.empty() && ids.size() <= options_.verify_tokens, "decode() takes at most verify_tokens");
+  RIDGE_TRY(check_ids(ids));
+  auto start = std::chrono::steady_clock::now();
+  RIDGE_TRY(pass(ids, static_cast<uint32_t>(ids.size()), TokenRole::generated));
+  times_.decode += std::chrono::steady_clock::now() - start;
+  times_.decode_passes += 1;
+  times_.decode_tokens += ids.size();
+  times_.drafted_tokens += ids.size() - 1;
+  return logits_.slice_rows(0, ids.size());
+}
+
+void Engine::take_back(size_t count) {
+  if (count == 0) return;
+  RIDGE_CHECK(count < options_.verify_tokens && count < position(), "only drafts of one pass are taken back");
+  RIDGE_CHECK(rewind(position() - count), "rings hold the window and a pass");
+  times_.decode_tokens -= count;
+  times_.wrong_tokens += count;
 }
 
 uint64_t Engine::reusable() const { return machinery_.latent.empty() ? history_.size() : prompts_; }
@@ -385,7 +493,7 @@ Result<void> Engine::evaluate_all(std::span<const TokenId> ids,
                                   const std::function<Result<void>(std::span<const float>)>& row) {
   RIDGE_TRY(check_ids(ids));
   for (size_t done = 0; done < ids.size();) {
-    size_t n = std::min<size_t>(logits_.rows, ids.size() - done);
+    size_t n = std::min<size_t>({plan_.batch, options_.logits_rows, ids.size() - done});
     RIDGE_TRY(pass(ids.subspan(done, n), static_cast<uint32_t>(n), TokenRole::prompt));
     for (size_t r = 0; r < n; ++r) RIDGE_TRY(row(logits_.row_span(r)));
     done += n;
@@ -438,16 +546,15 @@ Result<void> Engine::load_state(const std::string& path) {
   return {};
 }
 
-Result<std::vector<Engine::Needs>> Engine::needs(const std::string& path, std::span<const uint64_t> contexts,
-                                                 std::optional<KvType> kv_type) {
+Result<std::vector<Engine::Needs>> Engine::needs(const EngineOptions& options, std::span<const uint64_t> contexts) {
   Engine engine;
-  engine.options_ = {.path = path, .kv_type = kv_type, .need_tokenizer = false};
+  engine.options_ = options;
   RIDGE_TRY(engine.prepare());
   std::vector<Needs> out;
   for (uint64_t context : contexts) {
     PlanInput input = engine.plan_input(context);
     input.budget = std::nullopt;
-    Needs needs{.context = context, .kv_type = engine.kv_type_};
+    Needs needs{.context = context, .program = engine.process_.mapped_files, .kv_type = engine.kv_type_};
     needs.smallest = smallest_account(input).total();
     needs.kv = KvCache::bytes(engine.model_->kv_layers(), engine.kv_options(context, 1));
     needs.resident = RIDGE_TRY(make_plan(input)).account.total();

@@ -23,6 +23,7 @@
 #include "kernels/choose.h"
 #include "machine/memory_limits.h"
 #include "machine/profile.h"
+#include "memory/recording_source.h"
 #include "model/compute.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
@@ -31,8 +32,11 @@
 
 namespace ridge {
 
+constexpr int kMostThreads = 256;
+
 struct EngineOptions {
   std::string path;
+  std::string machine = {};        // profile of the machine to plan for; empty: this one, as `ridge probe` measured it
   std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
   uint64_t context = 0;            // positions, 0: default_context
   uint64_t default_context = 0;    // 0: min(the model's, 4096), less under a budget
@@ -44,8 +48,11 @@ struct EngineOptions {
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
+  uint32_t verify_tokens = 1;           // most tokens that decode() takes at once: a generated one and its drafts
+  std::string draft_path = {};          // a small model that drafts for this one: resident, within the same budget
   bool need_tokenizer = true;
   bool states = false;              // save_state() or load_state() will be called: their buffers are in the account
+  bool record = false;              // the order of visited blocks is kept: recording()
   uint64_t text_bytes = 0;          // of text that will be tokenised at once, for the account
   Trace* trace = nullptr;           // its memory is in the account
   StageProfile* profile = nullptr;  // told where the time goes while it listens
@@ -54,21 +61,32 @@ struct EngineOptions {
 struct EngineTimes {
   std::chrono::nanoseconds load{0};
   std::chrono::nanoseconds prompt{0}, decode{0};
+  std::chrono::nanoseconds draft{0};  // of the two above, spent by a drafter
   uint64_t prompt_tokens = 0, decode_tokens = 0;
+  uint64_t decode_passes = 0;                     // fewer than tokens if drafts were right
+  uint64_t drafted_tokens = 0, wrong_tokens = 0;  // drafts that were checked; those of them taken back
 };
 
 class Engine {
  public:
   // does_not_fit with the table and the smallest budget, before anything large is allocated.
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  // As open(), but nothing large is allocated and no weights are read: for looking at plan() and planning(). Without
+  // --memory a plan for another machine has no limit.
+  static Result<std::unique_ptr<Engine>> plan_only(const EngineOptions& options);
   ~Engine();
 
   const Model& model() const { return *model_; }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr if the file has none
   const Plan& plan() const { return plan_; }
+  // What the plan was made from, to plan for other budgets. Calls back into this engine.
+  PlanInput planning() const { return plan_input(context_); }
+  const std::string& machine_name() const { return machine_name_; }
   const KernelChoice& kernels() const { return kernels_; }
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
+  // What was visited, pass by pass; nullptr unless EngineOptions::record.
+  const RecordingSource* recording() const { return recorder_.get(); }
   uint64_t budget() const { return budget_; }
   Numerics numerics() const { return options_.numerics; }
   const std::string& budget_reason() const { return budget_reason_; }
@@ -77,6 +95,9 @@ class Engine {
   KvType kv_type() const { return kv_type_; }
   int threads() const { return pool_->size(); }
   const EngineTimes& times() const { return times_; }
+  // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
+  Engine* draft() const { return draft_.get(); }
+  uint32_t verify_tokens() const { return options_.verify_tokens; }
   // What the passes run on, for those who measure it.
   const Machinery& machinery() const { return machinery_; }
 
@@ -94,6 +115,13 @@ class Engine {
   // Appends a token that was generated: models with latent attention compute these in another form than prompt tokens
   // (model/latent_attention.h). The logits of the token, valid until the next call.
   Result<std::span<float>> decode(TokenId id);
+  // The same for a generated token and drafts of those after it, at most verify_tokens: the logits of each, [ids,
+  // vocabulary], as one by one would give them. What turns out wrong goes back with take_back().
+  Result<Matrix<float>> decode(std::span<const TokenId> ids);
+  // Drops the last `count` drafts of the last decode(): always possible, the cache's rings are made for it.
+  void take_back(size_t count);
+  // Time that a drafter spent on reading the prompt, or on guessing.
+  void add_draft_time(TokenRole role, std::chrono::nanoseconds time);
   // Prompt tokens, and hands the logits of every one out, row by row.
   Result<void> evaluate_all(std::span<const TokenId> ids,
                             const std::function<Result<void>(std::span<const float>)>& row);
@@ -105,13 +133,22 @@ class Engine {
   Result<void> save_state(const std::string& path);
   Result<void> load_state(const std::string& path);
 
-  // For `ridge info`: what runs at these contexts would need, without loading weights.
+  // What open() would settle on, with nothing large allocated or read. Fails as open() would before that.
+  struct Preview {
+    uint64_t budget = 0, context = 0;
+    std::string budget_reason;
+    int threads = 1;
+    Plan plan;
+  };
+  static Result<Preview> preview(const EngineOptions& options);
+
+  // What runs with these options would need at these contexts, whatever budget and context they name; loads no weights.
   struct Needs {
     uint64_t context = 0, smallest = 0, resident = 0, kv = 0;
+    uint64_t program = 0;  // of them: code and libraries, which two engines of one process share
     KvType kv_type = KvType::f16;
   };
-  static Result<std::vector<Needs>> needs(const std::string& path, std::span<const uint64_t> contexts,
-                                          std::optional<KvType> kv_type = {});
+  static Result<std::vector<Needs>> needs(const EngineOptions& options, std::span<const uint64_t> contexts);
 
  private:
   Engine() = default;
@@ -122,8 +159,12 @@ class Engine {
   Result<Plan> plan_for(uint64_t context) const;
   PlanInput plan_input(uint64_t context) const;
   Account fixed_account(const Program& program, uint32_t batch, uint64_t context) const;
+  Account own_account(const Program& program, uint32_t batch, uint64_t context) const;
   Result<void> choose_context();
   Result<void> allocate();
+  Result<void> prepare_draft();
+  Result<void> check_draft_vocabulary() const;
+  Result<void> settle_draft(uint64_t context);
   Result<void> pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role);
   void trace_pass(TraceClock::time_point begin, size_t tokens, TokenRole role);
   Result<void> check_ids(std::span<const TokenId> ids) const;
@@ -135,13 +176,17 @@ class Engine {
   std::unique_ptr<Model> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
   KernelChoice kernels_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::shared_ptr<ThreadPool> pool_;  // a draft model computes on the threads of its engine
+  std::unique_ptr<Engine> draft_;
+  uint32_t drafts_ = 0;  // this one drafts so many tokens ahead for another, in whose account it stands; 0: it does not
   Rates rates_;
+  std::string machine_name_;
   KvType kv_type_ = KvType::f16;
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;
   Plan plan_;
   std::unique_ptr<StreamingSource> source_;
+  std::unique_ptr<RecordingSource> recorder_;  // around it
   KvCache cache_;
   Slab workspace_;  // activations, scratch and logits of a pass
   Machinery machinery_;

@@ -53,6 +53,17 @@ size_t reuse_prefix(Engine& engine, const std::vector<TokenId>& prompt) {
   return engine.rewind(same) ? same : 0;
 }
 
+// Without the drafts that may be ahead of the text.
+uint64_t position(const Engine& engine, const GenerateOptions& options) {
+  return options.speculator != nullptr ? options.speculator->position() : engine.position();
+}
+
+// The logits after `next`, of which `left` more tokens are wanted at most.
+Result<std::span<float>> evaluate_generated(Engine& engine, const GenerateOptions& options, TokenId next,
+                                            uint64_t left) {
+  return options.speculator != nullptr ? options.speculator->advance(next, left) : engine.decode(next);
+}
+
 }  // namespace
 
 std::string_view name_of(StopReason reason) {
@@ -83,6 +94,7 @@ Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, 
     return g;
   }
   if (options.on_prompt) RIDGE_TRY(options.on_prompt());
+  if (options.speculator != nullptr) RIDGE_TRY(options.speculator->begin(options.interrupted));
   for (TokenId id : prompt) sampler.accept(id);
 
   DetokenizeStream stream(*engine.tokenizer(), {.show_special = options.show_special, .keep_leading_space = true});
@@ -114,13 +126,16 @@ Result<Generation> generate(Engine& engine, const std::vector<TokenId>& prompt, 
       g.reason = StopReason::interrupted;
       break;
     }
-    if (engine.position() >= engine.context()) {
+    if (position(engine, options) >= engine.context()) {
       g.reason = StopReason::context_full;
       break;
     }
-    if (options.max_tokens >= 0 && g.ids.size() >= static_cast<uint64_t>(options.max_tokens)) continue;
-    logits = RIDGE_TRY(engine.decode(next));
+    const uint64_t left =
+        options.max_tokens >= 0 ? static_cast<uint64_t>(options.max_tokens) - g.ids.size() : UINT64_MAX;
+    if (left == 0) continue;
+    logits = RIDGE_TRY(evaluate_generated(engine, options, next, left));
   }
+  if (options.speculator != nullptr) options.speculator->finish();
   if (!filter.stopped()) {
     show(filter.push(stream.finish()));
     if (filter.stopped()) g.reason = StopReason::stop_text;

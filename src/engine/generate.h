@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/speculation.h"
 #include "text/sampler.h"
 
 namespace ridge {
@@ -27,6 +28,7 @@ struct GenerateOptions {
   bool ignore_end = false;         // go on past end-of-generation tokens
   bool show_special = false;
   const std::atomic<bool>* interrupted = nullptr;
+  Speculator* speculator = nullptr;              // several tokens per pass; changes no byte of what is generated
   std::function<Result<void>()> on_prompt = {};  // called once, when the prompt has been evaluated; its error ends all
 };
 

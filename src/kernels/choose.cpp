@@ -34,7 +34,6 @@ constexpr auto kOpNames = std::to_array<const char*>({
     "store_value_f32",
     "store_value_bf16",
     "store_value_q8_0",
-    "exp_sum",
     "transpose",
     "soften",
     "merge_chunk",
@@ -155,7 +154,6 @@ class TableBuilder {
     set(Op::store_value_bf16, by_type(k.store_value, KvType::bf16));
     set(Op::store_key_q8_0, by_type(k.store_key, KvType::q8_0));
     set(Op::store_value_q8_0, by_type(k.store_value, KvType::q8_0));
-    set(Op::exp_sum, k.exp_sum);
     set(Op::transpose, k.transpose);
     set(Op::soften, k.soften);
     set(Op::merge_chunk, k.merge_chunk);

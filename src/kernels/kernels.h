@@ -128,7 +128,6 @@ using AttentionMergeFn = void (*)(const AttentionMergeArgs&);
 using StoreKeyFn = void (*)(const float* k, size_t key_dim, void* panels,
                             size_t slot);  // one position's key into the panels
 using StoreValueFn = void (*)(const float* v, size_t value_dim, void* rows, size_t slot);
-using MaxExpSumFn = float (*)(const float* x, size_t n, float max);  // sum of exp(x − max), rule 4
 
 // A matrix in panels becomes its own transpose, as F32 panels: so Wᵀ · x is an ordinary product of matmul_float[F32].
 struct TransposeArgs {
@@ -165,7 +164,6 @@ struct Kernels {
   AttentionMergeFn attention_merge;
   StoreKeyFn store_key[kKvTypes];
   StoreValueFn store_value[kKvTypes];
-  MaxExpSumFn exp_sum;
   TransposeFn transpose;
   SoftenFn soften;
   MergeChunkFn merge_chunk;

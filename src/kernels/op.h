@@ -34,7 +34,6 @@ enum class Op : uint8_t {
   store_value_f32,
   store_value_bf16,
   store_value_q8_0,
-  exp_sum,
   transpose,
   soften,
   merge_chunk,

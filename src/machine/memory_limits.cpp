@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "machine/small_file.h"
 
 namespace ridge {
 namespace {
@@ -26,36 +27,9 @@ constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 // cgroup v1 writes "no limit" as the largest multiple of a page below 2^63.
 constexpr uint64_t kAbsurd = uint64_t{1} << 60;
 
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) return std::nullopt;
-  return text;
-}
-
-std::optional<uint64_t> leading_number(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  uint64_t n = 0;
-  auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc()) return std::nullopt;
-  return n;
-}
-
 std::optional<uint64_t> read_number(const std::string& path) {
-  auto text = read_file(path);
-  return text ? leading_number(*text) : std::nullopt;
-}
-
-// The number after `key` at the beginning of a line of a "key value" file.
-std::optional<uint64_t> field(std::string_view text, std::string_view key) {
-  for (size_t at = 0; at < text.size();) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    if (line.substr(0, key.size()) == key) return leading_number(line.substr(key.size()));
-    at = end + 1;
-  }
-  return std::nullopt;
+  auto text = read_small_file(path);
+  return text ? number_at(*text) : std::nullopt;
 }
 
 std::vector<std::string> words(const std::string& line) {
@@ -131,7 +105,7 @@ std::string below(const std::string& root, const std::string& mount, const std::
 
 std::vector<Hierarchy> hierarchies(const std::string& root) {
   std::optional<std::string> v1_path, v2_path;
-  std::istringstream cgroups(read_file(root + "/proc/self/cgroup").value_or(""));
+  std::istringstream cgroups(read_small_file(root + "/proc/self/cgroup").value_or(""));
   for (std::string line; std::getline(cgroups, line);) {
     size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
@@ -141,7 +115,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
   }
 
   std::vector<Hierarchy> found;
-  std::istringstream mounts(read_file(root + "/proc/self/mountinfo").value_or(""));
+  std::istringstream mounts(read_small_file(root + "/proc/self/mountinfo").value_or(""));
   for (std::string line; std::getline(mounts, line);) {
     std::vector<std::string> w = words(line);
     auto dash = std::find(w.begin(), w.end(), "-");
@@ -174,7 +148,7 @@ struct Grant {
 
 std::optional<Grant> grant_of(const std::string& root, const std::string& folder, Version version) {
   const Names& n = names_of(version);
-  const std::string stat = read_file(root + folder + "/memory.stat").value_or("");
+  const std::string stat = read_small_file(root + folder + "/memory.stat").value_or("");
   uint64_t limit = kUnlimited;
   const char* kind = "limit";
   for (const char* name : n.limits) {
@@ -185,13 +159,14 @@ std::optional<Grant> grant_of(const std::string& root, const std::string& folder
     kind = std::string_view(name) == "memory.high" ? "high mark" : "limit";
   }
   // Ancestors that a container cannot see limit it, too; v1 says by how much.
-  if (version == Version::v1) limit = std::min(limit, field(stat, "hierarchical_memory_limit ").value_or(kUnlimited));
+  if (version == Version::v1)
+    limit = std::min(limit, field_of(stat, "hierarchical_memory_limit ").value_or(kUnlimited));
   if (limit >= kAbsurd) return std::nullopt;
 
   // What the kernel gives back before it refuses: file pages not used lately, and caches of its own.
   uint64_t usage = read_number(root + folder + "/" + n.usage).value_or(0), reclaimable = 0;
   for (const char* key : n.reclaimable) {
-    if (key != nullptr) reclaimable += field(stat, key).value_or(0);
+    if (key != nullptr) reclaimable += field_of(stat, key).value_or(0);
   }
   const uint64_t used = usage - std::min(usage, reclaimable);
   return Grant{limit - std::min(limit, used),
@@ -221,10 +196,10 @@ void walk(const std::string& root, const Hierarchy& h, MemoryLimits& limits) {
 
 uint64_t locked_limit(const std::string& root) {
   constexpr std::string_view kKey = "Max locked memory";
-  if (auto text = read_file(root + "/proc/self/limits")) {
+  if (auto text = read_small_file(root + "/proc/self/limits")) {
     size_t at = text->find(kKey);
     if (at != std::string::npos)
-      return leading_number(std::string_view(*text).substr(at + kKey.size())).value_or(kUnlimited);
+      return number_at(std::string_view(*text).substr(at + kKey.size())).value_or(kUnlimited);
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;
@@ -238,7 +213,7 @@ uint64_t mapped_files(const std::string& root) {
     uint64_t bytes = 0;
   };
   std::map<std::pair<std::string, std::string>, Mapped> files;  // by device and inode
-  std::istringstream maps(read_file(root + "/proc/self/maps").value_or(""));
+  std::ifstream maps(root + "/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::vector<std::string> w = words(line);
     if (w.size() < 6 || w[4] == "0" || w[5][0] != '/') continue;
@@ -263,10 +238,10 @@ uint64_t mapped_files(const std::string& root) {
 MemoryLimits memory_limits(const std::string& root) {
   MemoryLimits limits;
   limits.available = kUnlimited;
-  const std::string meminfo = read_file(root + "/proc/meminfo").value_or("");
+  const std::string meminfo = read_small_file(root + "/proc/meminfo").value_or("");
   // MemAvailable came with Linux 3.14; MemFree is what can be promised without it.
   for (const char* key : {"MemAvailable:", "MemFree:"}) {
-    auto kib = field(meminfo, key);
+    auto kib = field_of(meminfo, key);
     if (!kib) continue;
     std::string_view name = key;
     name.remove_suffix(1);
@@ -283,14 +258,70 @@ MemoryLimits memory_limits(const std::string& root) {
 }
 
 ProcessMemory process_memory(const std::string& root) {
-  const std::string status = read_file(root + "/proc/self/status").value_or("");
-  auto bytes = [&](std::string_view key) { return field(status, key).value_or(0) * kKiB; };
+  const std::string status = read_small_file(root + "/proc/self/status").value_or("");
+  auto bytes = [&](std::string_view key) { return field_of(status, key).value_or(0) * kKiB; };
   ProcessMemory memory;
   memory.resident = bytes("VmRSS:");
   memory.peak_resident = bytes("VmHWM:");
   memory.anonymous = bytes("RssAnon:");
   memory.page_tables = bytes("VmPTE:");
   memory.mapped_files = mapped_files(root);
+  return memory;
+}
+
+namespace {
+
+// Of one cgroup: v1 counts failures, v2 what went beyond `high` and `max`.
+uint64_t limit_hits(const std::string& folder, Version version) {
+  if (version == Version::v1) return read_number(folder + "/memory.failcnt").value_or(0);
+  const std::string events = read_small_file(folder + "/memory.events").value_or("");
+  return field_of(events, "high ").value_or(0) + field_of(events, "max ").value_or(0);
+}
+
+// "full avg10=1.50 avg60=…": per cent, as a share.
+double full_stall(const std::string& path) {
+  constexpr std::string_view kKey = "full avg10=";
+  const std::string text = read_small_file(path).value_or("");
+  const size_t at = text.find(kKey);
+  double percent = 0;
+  if (at != std::string::npos) {
+    std::from_chars(text.data() + at + kKey.size(), text.data() + text.size(), percent);
+  }
+  return percent / 100;
+}
+
+}  // namespace
+
+MemoryPressure memory_pressure(const std::string& root) {
+  MemoryPressure pressure;
+  if (auto kib = field_of(read_small_file(root + "/proc/meminfo").value_or(""), "MemAvailable:")) {
+    pressure.available = *kib * kKiB;
+  }
+  pressure.stalled = full_stall(root + "/proc/pressure/memory");
+  for (const Hierarchy& h : hierarchies(root)) {
+    std::string path = h.own;
+    pressure.stalled = std::max(pressure.stalled, full_stall(root + h.mount + path + "/memory.pressure"));
+    for (;; path.erase(path.rfind('/'))) {
+      pressure.limit_hits += limit_hits(root + h.mount + path, h.version);
+      if (path.empty()) break;
+    }
+  }
+  return pressure;
+}
+
+CgroupMemory cgroup_memory(const std::string& root) {
+  CgroupMemory memory;
+  MemoryLimits limits;
+  limits.available = kUnlimited;
+  for (const Hierarchy& h : hierarchies(root)) {
+    walk(root, h, limits);
+    // On systems with both versions mounted only one of them has the memory controller.
+    auto charged = read_number(root + h.mount + h.own + "/" + names_of(h.version).usage);
+    if (charged) memory.charged = std::max(memory.charged.value_or(0), *charged);
+  }
+  if (limits.reason.empty()) return memory;
+  memory.left = limits.available;
+  memory.reason = limits.reason;
   return memory;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -33,7 +34,23 @@ struct ProcessMemory {
 };
 ProcessMemory process_memory(const std::string& root = "");
 
+// What the memory cgroups of this process hold and still grant, for those who watch both while memory is added.
+struct CgroupMemory {
+  std::optional<uint64_t> charged;  // to the process's own cgroup; none without one
+  std::optional<uint64_t> left;     // until the tightest limit of it and its ancestors; none without a limit
+  std::string reason;               // which limit that is, for people
+};
+CgroupMemory cgroup_memory(const std::string& root = "");
+
 // The highest charge of this process's own cgroup since it was made (memory.peak, max_usage_in_bytes), 0 if unknown.
 uint64_t cgroup_peak(const std::string& root = "");
+
+// Signs that memory is short, for those who can give some back while they run.
+struct MemoryPressure {
+  std::optional<uint64_t> available;  // MemAvailable of the system
+  uint64_t limit_hits = 0;  // how often the cgroups of this process hit a limit (or high), since they were made
+  double stalled = 0;       // share of the last 10 s in which all tasks waited for memory (PSI, "full"); 0 if unknown
+};
+MemoryPressure memory_pressure(const std::string& root = "");
 
 }  // namespace ridge

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 
@@ -10,6 +11,7 @@
 #include "base/progress.h"
 #include "base/units.h"
 #include "machine/bandwidth.h"
+#include "machine/compute_loop.h"
 #include "machine/cpu.h"
 #include "machine/memory_limits.h"
 #include "machine/probe_contention.h"
@@ -55,6 +57,24 @@ Result<StorageFile> storage_file(const ProbeOptions& options) {
   return StorageFile::temporary(folder, (options.quick ? 64 : 256) * kMiB);
 }
 
+// 1e9 operations per second of one core, best of a few tries of a millisecond or more; 0 where no loop knows this CPU.
+double peak_gops(const ComputeLoop& loop) {
+  constexpr int kTries = 5;
+  constexpr double kLeastSeconds = 1e-3;
+  if (loop.run == nullptr) return 0;
+  double best = 0;
+  uint64_t rounds = 1000;
+  for (int t = 0; t < kTries;) {
+    const auto begin = std::chrono::steady_clock::now();
+    loop.run(rounds);
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    best = std::max(best, static_cast<double>(rounds * loop.operations) / std::max(took, 1e-9) / 1e9);
+    if (took >= kLeastSeconds) ++t;
+    if (took < kLeastSeconds) rounds *= 4;
+  }
+  return best;
+}
+
 }  // namespace
 
 Result<MachineProfile> probe_machine(const ProbeOptions& options) {
@@ -77,6 +97,8 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
     profile.reads = RIDGE_TRY(measure_reads(plan, bar));
     profile.contention = contention_of(profile.reads, watch);
     profile.contended = !profile.contention.empty();
+    profile.int8_gops_per_core = peak_gops(int8_loop(cpu_info().features));
+    profile.float_gops_per_core = peak_gops(float_loop(cpu_info().features));
   }
   if (options.storage) {
     StorageFile file = RIDGE_TRY(storage_file(options));

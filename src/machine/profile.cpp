@@ -92,6 +92,11 @@ struct Reader {
     }
     return *value;
   }
+  // 0 where it is missing: profiles of before, and of devices that nobody knows it of.
+  Result<double> optional_rate(std::string_view key) const {
+    if (table.get(key) == nullptr) return 0.0;
+    return rate(key);
+  }
   Result<Measured> measured() const {
     Measured m;
     m.value = RIDGE_TRY(rate("gb_per_s"));
@@ -105,12 +110,12 @@ struct Reader {
 };
 
 constexpr int64_t kMostBytes = int64_t{1} << 60;
-constexpr int64_t kMostThreads = 1 << 16;
+constexpr int64_t kMostCount = 1 << 16;  // of threads or requests
 
 Result<ReadPoint> read_point(const Reader& in) {
   ReadPoint point;
   point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
-  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostThreads)));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
   point.huge_pages = RIDGE_TRY(in.flag("huge_pages"));
   point.gb_per_s = RIDGE_TRY(in.measured());
   return point;
@@ -119,7 +124,7 @@ Result<ReadPoint> read_point(const Reader& in) {
 Result<StoragePoint> storage_point(const Reader& in) {
   StoragePoint point;
   point.request_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("request_bytes", kMostBytes)));
-  point.depth = static_cast<int>(RIDGE_TRY(in.positive("depth", kMostThreads)));
+  point.depth = static_cast<int>(RIDGE_TRY(in.positive("depth", kMostCount)));
   point.direct = RIDGE_TRY(in.flag("direct"));
   point.gb_per_s = RIDGE_TRY(in.measured());
   return point;
@@ -164,6 +169,10 @@ std::string to_toml(const MachineProfile& profile) {
       "format = {}\nname = {}\nmeasured_at = {}\ncontended = {}\ncontention = {}\nstorage_path = {}\n",
       kFormat, quoted(profile.name), quoted(profile.measured_at), profile.contended, quoted(profile.contention),
       quoted(profile.storage_path));
+  if (profile.int8_gops_per_core > 0) out += fmt::format("int8_gops_per_core = {:.6g}\n", profile.int8_gops_per_core);
+  if (profile.float_gops_per_core > 0) {
+    out += fmt::format("float_gops_per_core = {:.6g}\n", profile.float_gops_per_core);
+  }
   out += "\nreads = [\n";
   for (const ReadPoint& point : profile.reads) {
     out += fmt::format("  {{ footprint_bytes = {}, threads = {}, huge_pages = {}, {} }},\n", point.footprint_bytes,
@@ -219,6 +228,12 @@ std::optional<double> MachineProfile::read_gb_per_s(uint64_t footprint_bytes, in
   return std::lerp(below->second, above->second, part);
 }
 
+int MachineProfile::most_threads() const {
+  int most = 1;
+  for (const ReadPoint& point : reads) most = std::max(most, point.threads);
+  return most;
+}
+
 std::optional<double> MachineProfile::storage_gb_per_s() const {
   std::optional<double> direct, buffered;
   for (const StoragePoint& point : storage) {
@@ -249,6 +264,8 @@ Result<MachineProfile> load_profile(const std::string& path) {
   profile.contended = RIDGE_TRY(top.flag("contended"));
   profile.contention = RIDGE_TRY(top.text("contention"));
   profile.storage_path = RIDGE_TRY(top.text("storage_path"));
+  profile.int8_gops_per_core = RIDGE_TRY(top.optional_rate("int8_gops_per_core"));
+  profile.float_gops_per_core = RIDGE_TRY(top.optional_rate("float_gops_per_core"));
   profile.reads = RIDGE_TRY(points(top, "reads", "read", read_point));
   profile.storage = RIDGE_TRY(points(top, "storage", "storage", storage_point));
   return profile;

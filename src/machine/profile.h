@@ -42,12 +42,15 @@ struct MachineProfile {
   std::vector<ReadPoint> reads;
   std::vector<StoragePoint> storage;
   std::string storage_path;  // the file or folder that was probed
+  // Peaks of one core, 1e9 operations per second (a multiply-add is two); 0: not known.
+  double int8_gops_per_core = 0, float_gops_per_core = 0;
 
   // Best read rate at a footprint and thread count: interpolated in log footprint between measured points (nullopt if
   // none).
   std::optional<double> read_gb_per_s(uint64_t footprint_bytes, int threads) const;
   std::optional<double> storage_gb_per_s()
-      const;  // best direct point; where O_DIRECT is refused, the best buffered one
+      const;                 // best direct point; where O_DIRECT is refused, the best buffered one
+  int most_threads() const;  // that its reads were measured with; 1 if there are none
 };
 
 Result<MachineProfile> load_profile(const std::string& path);

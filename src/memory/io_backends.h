@@ -14,7 +14,7 @@ struct BackendOptions {
   std::vector<DataFile> files;
   std::vector<std::span<uint8_t>> buffers;
   uint32_t depth = 32;
-  uint64_t request_bytes = 512 * 1024;
+  uint64_t request_bytes = 256 * 1024;
   Syscalls* syscalls = nullptr;
   std::vector<std::string> reasons;  // why something better is not used, for description()
 };

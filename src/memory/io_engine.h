@@ -53,7 +53,7 @@ struct IoOptions {
   std::vector<std::span<uint8_t>> buffers;  // the slabs that reads land in (for registration)
   IoKind kind = IoKind::automatic;
   uint32_t depth = 32;  // requests in flight
-  uint64_t request_bytes = 512 * 1024;
+  uint64_t request_bytes = 256 * 1024;
   Syscalls* syscalls = nullptr;  // nullptr: the real ones (tests make them fail)
 };
 
@@ -67,7 +67,7 @@ class IoEngine {
   virtual Result<void> wait(uint32_t tag) = 0;
   virtual bool ready(uint32_t tag) = 0;     // without waiting; also starts requests that waited for a free place
   virtual uint64_t bytes_read() const = 0;  // as asked of the device, alignment included
-  // "io_uring, O_DIRECT, registered buffers, 32 requests of 512 KiB", and why anything better was not used.
+  // "io_uring, O_DIRECT, registered buffers, 32 requests of 256 KiB", and why anything better was not used.
   virtual std::string description() const = 0;
 };
 

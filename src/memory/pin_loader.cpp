@@ -26,6 +26,18 @@ class PinLoader {
 
   Result<void> run() {
     list_chunks();
+    Result<void> done = read_all();
+    // What is still under way lands in buffers that are the caller's again, and its error is not that of a later load.
+    if (!done.ok()) {
+      for (uint32_t t : {0u, 1u}) (void)o_.io->wait(t);
+    }
+    return done;
+  }
+
+ private:
+  static uint32_t tag(size_t chunk) { return static_cast<uint32_t>(chunk % 2); }
+
+  Result<void> read_all() {
     uint64_t total = 0;
     for (const Chunk& c : chunks_) total += c.bytes();
     Progress bar("loading weights", total, ProgressUnit::bytes);
@@ -38,9 +50,6 @@ class PinLoader {
     }
     return {};
   }
-
- private:
-  static uint32_t tag(size_t chunk) { return static_cast<uint32_t>(chunk % 2); }
 
   void list_chunks();
   void add_packed(const StoredTensor& t, const Piece& piece, uint8_t* into);
@@ -67,6 +76,7 @@ void PinLoader::list_chunks() {
       }
     }
   }
+  if (o_.kept == nullptr) return;
   for (const KeptRows& kept : o_.layout->kept) {
     chunks_.push_back({&program.tensors[kept.tensor], kept.row_begin, kept.row_end, o_.kept + kept.into, nullptr});
   }

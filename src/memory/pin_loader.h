@@ -19,7 +19,7 @@ struct PinLoaderOptions {
   const SourceLayout* layout = nullptr;
   IoEngine* io = nullptr;
   uint8_t* pins = nullptr;
-  uint8_t* kept = nullptr;            // rows held for gathers
+  uint8_t* kept = nullptr;            // rows held for gathers; nullptr: leave them as they are
   std::array<uint8_t*, 2> buffers{};  // layout->load_chunk bytes each, and room for alignment
   ThreadPool* pool = nullptr;
   const PackFunction* pack = nullptr;  // by type; nullptr: the reference

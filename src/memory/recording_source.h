@@ -9,6 +9,7 @@
 // One thread, as its inner source.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,24 @@
 
 namespace ridge {
 
+// The most that is written down: memory under a budget is counted beforehand.
+struct RecordingLimit {
+  uint64_t visits = 0, passes = 0;
+  uint64_t bytes() const { return visits * sizeof(BlockId) + passes * sizeof(size_t); }
+};
+
+// For a run of at most so many passes: room for every visit of decode passes, 16 MiB at most.
+RecordingLimit recording_limit(const Program& program, uint64_t passes);
+
 class RecordingSource final : public WeightSource {
  public:
   explicit RecordingSource(WeightSource& inner) : inner_(inner) {}
+  // Takes its memory at once; what comes after the limit is left out, by whole passes.
+  RecordingSource(WeightSource& inner, const RecordingLimit& limit);
 
   std::span<const BlockId> order() const { return order_; }
   std::span<const size_t> pass_begins() const { return pass_begins_; }
+  bool full() const { return full_; }  // something was left out
   void clear();
 
   Result<void> begin_pass(const PassInfo& pass) override;
@@ -39,6 +52,8 @@ class RecordingSource final : public WeightSource {
 
  private:
   WeightSource& inner_;
+  std::optional<RecordingLimit> limit_;
+  bool full_ = false;
   std::vector<BlockId> order_;
   std::vector<size_t> pass_begins_;
 };

@@ -79,6 +79,12 @@ Slab& Slab::operator=(Slab&& other) noexcept {
   return *this;
 }
 
+void Slab::discard(uint64_t offset, uint64_t bytes) const {
+  RIDGE_CHECK(offset % kSmallPage == 0 && bytes % kSmallPage == 0 && offset + bytes <= bytes_, "pages of this slab");
+  // Fails only for locked pages, which then stay: nothing is lost.
+  (void)::madvise(data_ + offset, bytes, MADV_DONTNEED);
+}
+
 void Slab::reset() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
   data_ = nullptr;

@@ -41,6 +41,8 @@ class Slab {
   Slab& operator=(Slab&& other) noexcept;
   ~Slab() { reset(); }
 
+  // These whole pages go back to the kernel; they are zeros again when they are next touched.
+  void discard(uint64_t offset, uint64_t bytes) const;
   void reset();  // gives everything back; the only way before the destructor
   uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }  // as mapped: rounded up to pages

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "memory/expert_cache.h"
 #include "memory/slab.h"
 #include "tensor/panel.h"
 
@@ -40,7 +41,7 @@ void place_pinned(const Program& program, const Block& block, std::vector<PieceP
   }
 }
 
-void place_streamed(const Program& program, const Block& block, std::vector<PiecePlace>& places, SourceLayout& layout) {
+void place_in_slot(const Program& program, const Block& block, std::vector<PiecePlace>& places, SourceLayout& layout) {
   uint64_t end = 0;
   for (const Piece& piece : block.pieces) {
     const StoredTensor& t = program.tensors[piece.tensor];
@@ -142,8 +143,14 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
     if (placement.pinned[b]) {
       place_pinned(program, program.blocks[b], layout.blocks[b], layout);
     } else {
-      place_streamed(program, program.blocks[b], layout.blocks[b], layout);
+      place_in_slot(program, program.blocks[b], layout.blocks[b], layout);
     }
+  }
+  if (!placement.elastic.empty()) layout.elastic.resize(program.blocks.size());
+  for (BlockId b = 0; b < layout.elastic.size(); ++b) {
+    if (!placement.pinned[b] || !placement.may_go(b)) continue;
+    RIDGE_CHECK(!program.blocks[b].on_demand, "blocks on demand are not given back");
+    place_in_slot(program, program.blocks[b], layout.elastic[b], layout);
   }
   if (layout.pin_bytes > 0) layout.pin_bytes += kOverread;
   if (layout.slot_bytes > 0) {
@@ -152,6 +159,9 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
   }
   if (layout.expert_slot_bytes > 0) {
     RIDGE_CHECK(placement.expert_slots >= 1, "experts that are not pinned need a slot");
+    RIDGE_CHECK(
+        placement.expert_cache == 0 || placement.expert_slots > placement.expert_cache * program.expert_groups.size(),
+        "of the slots for experts one at least belongs to no layer");
     layout.expert_slots = placement.expert_slots;
   }
   place_gathered(program, placement, gathered, keep_gathered, layout);
@@ -163,6 +173,8 @@ SourceMemory SourceLayout::memory(const Program& program) const {
   // The lists of places, views and visits: small, and counted all the same.
   uint64_t lists = 64 * kKiB + 8 * program.visits.size() + sizeof(KeptRows) * kept.size();
   for (const auto& places : blocks) lists += 96 + (sizeof(PiecePlace) + sizeof(PieceView)) * places.size();
+  for (const auto& places : elastic) lists += 96 + sizeof(PiecePlace) * places.size();
+  if (expert_slots > 0) lists += ExpertCache::heap_bytes(expert_slots, blocks.size());
   const uint64_t slots_bytes = slots * slot_bytes, expert_bytes = expert_slots * expert_slot_bytes;
   const uint64_t gather_bytes = gather_units * gather_unit;
   SourceMemory memory;

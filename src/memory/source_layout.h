@@ -41,7 +41,8 @@ struct KeptRows {
 };
 
 struct SourceLayout {
-  std::vector<std::vector<PiecePlace>> blocks;  // by block and piece
+  std::vector<std::vector<PiecePlace>> blocks;   // by block and piece
+  std::vector<std::vector<PiecePlace>> elastic;  // the same in a slot, of pinned blocks that may be given back
   uint64_t pin_bytes = 0;
   uint64_t slot_bytes = 0;  // of one slot, as the streamed blocks need it; 0 if nothing streams
   uint32_t slots = 0;
@@ -53,6 +54,11 @@ struct SourceLayout {
   uint32_t gather_units = 0;
   uint64_t load_unit = 0;   // bytes of one of the two load buffers; 0: the slots serve, or nothing is packed
   uint64_t load_chunk = 0;  // bytes that one load buffer (or slot) holds of packed pins
+
+  // Where the pieces of a block lie in a stream slot.
+  const std::vector<PiecePlace>& in_slot(BlockId block) const {
+    return elastic.empty() || elastic[block].empty() ? blocks[block] : elastic[block];
+  }
 
   static SourceLayout of(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                          bool keep_gathered);

@@ -7,24 +7,34 @@
 namespace ridge {
 namespace {
 
-// Tags of the slots: apart from those of the loader and of gathered rows.
-constexpr uint32_t kFirstTag = 0x40000000, kFirstDemandTag = 0x60000000, kLastTag = 0x7fffffff;
+// Tags of the slots: apart from those of the loader, of gathered rows and of experts.
+constexpr uint32_t kFirstTag = 0x40000000, kLastTag = 0x5fffffff;
 
 }  // namespace
 
 StreamSlots::StreamSlots(const StreamSlotsOptions& options, const SlotRegion& region)
-    : options_(options),
-      urgent_(region.blocks == SlotBlocks::on_demand),
-      first_tag_(urgent_ ? kFirstDemandTag : kFirstTag),
-      last_tag_(urgent_ ? kLastTag : kFirstDemandTag - 1),
-      next_tag_(first_tag_) {
+    : options_(options), loader_(options, {.first_tag = kFirstTag, .last_tag = kLastTag}) {
   slots_.resize(region.slots);
   claimed_.reserve(region.slots);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
-  if (region.blocks == SlotBlocks::on_demand) return;
+  replan();
+}
+
+void StreamSlots::replan() {
+  order_.clear();
+  cursor_ = 0;
   for (const Visit& visit : options_.program->visits) {
     const bool streams = !options_.placement->pinned[visit.block] && !options_.program->blocks[visit.block].on_demand;
     if (streams) order_.push_back(visit.block);
+  }
+}
+
+void StreamSlots::clear() {
+  for (Slot& slot : slots_) {
+    RIDGE_CHECK(slot.leases == 0, "slots are cleared between passes");
+    // Nobody waits for these bytes any more, nor for what went wrong with them.
+    if (slot.content == Content::loading) (void)loader_.finish(slot);
+    loader_.forget(slot);
   }
 }
 
@@ -58,7 +68,7 @@ StreamSlots::Slot* StreamSlots::free_slot() {
     if (oldest == nullptr || slot.used < oldest->used) oldest = &slot;
   }
   // Nobody waits for these bytes any more, nor for what went wrong with them.
-  if (oldest != nullptr && oldest->content == Content::loading) (void)finish_load(*oldest);
+  if (oldest != nullptr && oldest->content == Content::loading) (void)loader_.finish(*oldest);
   return oldest;
 }
 
@@ -78,58 +88,15 @@ void StreamSlots::read_ahead() {
 }
 
 void StreamSlots::submit(Slot& slot, BlockId block) {
-  const std::vector<PiecePlace>& places = options_.layout->blocks[block];
-  const Program& program = *options_.program;
-  if (options_.trace != nullptr) {
-    slot.submitted = TraceClock::now();
-    if (slot.content == Content::ready) {
-      options_.trace->add({.lane = Lane::release, .block = slot.block, .begin = slot.submitted, .end = slot.submitted});
-    }
-  }
-  slot.content = Content::loading;
-  slot.block = block;
-  slot.error.reset();
-  slot.tag = next_tag_;
-  next_tag_ = next_tag_ == last_tag_ ? first_tag_ : next_tag_ + 1;
   slot.turn = next_turn_++;
-  slot.pieces.clear();
-  for (size_t i = 0; i < places.size(); ++i) {
-    const Piece& piece = program.blocks[block].pieces[i];
-    const StoredTensor& t = program.tensors[piece.tensor];
-    auto submitted = options_.io->submit({.file = t.file,
-                                          .offset = t.stored_offset(piece.row_begin),
-                                          .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
-                                          .into = slot.memory + places[i].into,
-                                          .tag = slot.tag,
-                                          .urgent = urgent_});
-    // Whoever acquires the block is told; what was submitted before must still arrive first.
-    if (!submitted.ok() && !slot.error) slot.error = submitted.error();
-    slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});
-  }
-}
-
-// Takes what the device said about a slot's bytes; waits for it if need be.
-Result<void> StreamSlots::finish_load(Slot& slot) {
-  auto done = options_.io->wait(slot.tag);
-  if (options_.trace != nullptr) {
-    options_.trace->add({.lane = Lane::read,
-                         .block = slot.block,
-                         .begin = slot.submitted,
-                         .end = TraceClock::now(),
-                         .bytes = options_.program->blocks[slot.block].storage_bytes});
-  }
-  slot.content = Content::ready;
-  if (done.ok() && !slot.error) return {};
-  slot.content = Content::nothing;
-  if (slot.error) return *std::exchange(slot.error, std::nullopt);
-  return done;
+  loader_.submit(slot, block);
 }
 
 void StreamSlots::poll() {
   for (Slot& slot : slots_) {
     if (slot.content != Content::loading || !options_.io->ready(slot.tag)) continue;
     // An error stays with the slot until the block is acquired.
-    if (auto done = finish_load(slot); !done.ok()) {
+    if (auto done = loader_.finish(slot); !done.ok()) {
       slot.content = Content::failed;
       slot.error = std::move(done).error();
     }
@@ -170,7 +137,7 @@ Result<StreamSlots::Slot*> StreamSlots::slot_for_demand() {
     if (best == nullptr || slot.turn > best->turn) best = &slot;
   }
   RIDGE_CHECK(best != nullptr, "more blocks are held than there are slots: release a lease before acquiring the next");
-  if (best->content == Content::loading) (void)finish_load(*best);
+  if (best->content == Content::loading) (void)loader_.finish(*best);
   return best;
 }
 
@@ -183,22 +150,13 @@ Result<std::span<const PieceView>> StreamSlots::acquire(BlockId block) {
     return *std::exchange(slot->error, std::nullopt);
   }
   const auto begin = std::chrono::steady_clock::now();
-  bool waits = slot == nullptr;
-  if (slot == nullptr) {
+  const bool unforeseen = slot == nullptr;
+  if (unforeseen) {
     slot = RIDGE_TRY(slot_for_demand());
     submit(*slot, block);
   }
   if (slot->content == Content::loading) {
-    waits = waits || !options_.io->ready(slot->tag);
-    auto done = finish_load(*slot);
-    if (waits) {
-      const auto end = std::chrono::steady_clock::now();
-      waited_ += end - begin;
-      if (options_.trace != nullptr) {
-        options_.trace->add({.lane = Lane::wait, .block = block, .begin = begin, .end = end, .bytes = 0});
-      }
-    }
-    RIDGE_TRY(std::move(done));
+    RIDGE_TRY(loader_.arrive(*slot, {.since = begin, .unforeseen = unforeseen}));
   }
   ++slot->leases;
   poll();

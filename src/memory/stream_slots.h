@@ -1,10 +1,7 @@
 // The stream slots of a source: which block each holds, and reading ahead in the program's order, from the last visit
 // on to the first. Two slots are enough: while one is computed on, the other fills (docs/streaming.md has the figures).
 //
-// Not for: pinned blocks, or where pieces lie (source_layout.h).
-//
-// Blocks on demand (experts) go through a second set of slots, which has no order: want() says what comes, and a block
-// stays until its slot is needed for another.
+// Not for: pinned blocks, where pieces lie (source_layout.h), or blocks on demand (expert_cache.h).
 //
 //   StreamSlots slots({.program = &program, .placement = &placement, .layout = &layout, .io = io}, region);
 //   slots.restart();                                 // a pass begins: the first visits are being read
@@ -16,39 +13,27 @@
 
 #include <chrono>
 #include <deque>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "memory/io_engine.h"
-#include "memory/source_layout.h"
-#include "memory/weight_source.h"
-#include "program/trace.h"
+#include "memory/slot_loader.h"
 
 namespace ridge {
-
-struct StreamSlotsOptions {
-  const Program* program = nullptr;
-  const Placement* placement = nullptr;
-  const SourceLayout* layout = nullptr;
-  IoEngine* io = nullptr;
-  Trace* trace = nullptr;
-};
-
-// Which of the streamed blocks a set of slots serves: those of the program's order, or those a router asks for.
-enum class SlotBlocks : uint8_t { in_order, on_demand };
 
 struct SlotRegion {
   uint8_t* memory = nullptr;  // slots × slot_bytes
   uint64_t slot_bytes = 0;
   uint32_t slots = 0;
-  SlotBlocks blocks = SlotBlocks::in_order;
 };
 
 class StreamSlots {
  public:
   StreamSlots(const StreamSlotsOptions& options, const SlotRegion& region);
 
+  // What is pinned has changed: follows the placement as it is now. Between passes, with no block held.
+  void replan();
+  // Ends what is being read and forgets what is there, so that the slots' memory may be used for something else.
+  void clear();
   // The next visit expected is the first of the program.
   void restart();
   // Any streamed block; the one of the next visit is being read already. The views live until release().
@@ -62,21 +47,13 @@ class StreamSlots {
   // Lets waiting requests start and notes reads that are over; called often, costs little.
   void poll();
 
-  std::chrono::nanoseconds waited() const { return waited_; }
+  std::chrono::nanoseconds waited() const { return loader_.waited(); }
 
  private:
-  enum class Content : uint8_t { nothing, loading, ready, failed };
-  struct Slot {
-    Content content = Content::nothing;
-    BlockId block = 0;
-    uint32_t leases = 0;
-    uint32_t tag = 0;
+  using Content = SlotContent;
+  struct Slot : LoadSlot {
     uint64_t turn = 0;  // when its read was submitted, in order
     uint64_t used = 0;  // when it was last released, in order
-    uint8_t* memory = nullptr;
-    std::vector<PieceView> pieces;
-    std::optional<Error> error;
-    TraceClock::time_point submitted;
   };
 
   Slot* find(BlockId block);
@@ -87,20 +64,16 @@ class StreamSlots {
   Result<Slot*> slot_for_demand();
   void read_ahead();
   void submit(Slot& slot, BlockId block);
-  Result<void> finish_load(Slot& slot);
   void note_visit(BlockId block);
 
   StreamSlotsOptions options_;
-  bool urgent_;  // what a router asks for is needed before what is read ahead
-  uint32_t first_tag_, last_tag_;
+  SlotLoader loader_;
   std::vector<Slot> slots_;
   std::vector<const Slot*> claimed_;  // by visits that come sooner, while reading ahead
   std::vector<BlockId> order_;        // streamed visits of one pass
   size_t cursor_ = 0;                 // in order_: the next visit
   std::deque<BlockId> wanted_;        // before it
-  uint32_t next_tag_;
   uint64_t next_turn_ = 0, next_use_ = 0;
-  std::chrono::nanoseconds waited_{0};
 };
 
 }  // namespace ridge

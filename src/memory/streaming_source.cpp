@@ -1,6 +1,8 @@
 #include "memory/streaming_source.h"
 
 #include "base/check.h"
+#include "memory/elastic_pins.h"
+#include "memory/expert_cache.h"
 #include "memory/pin_loader.h"
 #include "memory/row_gatherer.h"
 #include "memory/slab.h"
@@ -21,7 +23,7 @@ class Source final : public StreamingSource {
   Result<void> begin_pass(const PassInfo&) override {
     ++stats_.passes;
     if (slots_) slots_->restart();
-    if (expert_slots_) expert_slots_->restart();
+    if (experts_) experts_->restart();
     return {};
   }
   Result<Lease> acquire(BlockId block) override;
@@ -32,31 +34,39 @@ class Source final : public StreamingSource {
   }
   SourceStats stats() const override;
   const Program& program() const override { return *options_.program; }
+  uint64_t give_back(uint64_t bytes) override;
+  Result<uint64_t> take_back(uint64_t bytes) override;
+  uint64_t given_back() const override { return elastic_ ? elastic_->given_back() : 0; }
   std::string io_description() const override { return io_ ? io_->description() : "nothing is read"; }
 
  protected:
   void release(BlockId block) override {
-    if (!pinned(block)) slots_of(block).release(block);
+    if (pinned(block)) return;
+    if (on_demand(block)) return experts_->release(block);
+    slots_->release(block);
   }
 
  private:
   bool pinned(BlockId block) const { return options_.placement.pinned[block] != 0; }
-  StreamSlots& slots_of(BlockId block) { return options_.program->blocks[block].on_demand ? *expert_slots_ : *slots_; }
+  bool on_demand(BlockId block) const { return options_.program->blocks[block].on_demand; }
   void poll() {
     if (slots_) slots_->poll();
-    if (expert_slots_) expert_slots_->poll();
+    if (experts_) experts_->poll();
   }
   Result<void> allocate();
   Result<void> open_engine();
-  Result<void> load();
+  // Fills the pins of `placement`, and the kept rows into `kept` if there is such a place.
+  Result<void> load(const Placement& placement, uint8_t* kept);
 
   StreamingSourceOptions options_;
   SourceLayout layout_;
   // Before the engine, which writes into them until it is gone.
   Slab pins_, slot_memory_, expert_memory_, kept_, gather_memory_;
   std::unique_ptr<IoEngine> io_;
-  std::optional<StreamSlots> slots_, expert_slots_;
+  std::optional<StreamSlots> slots_;
+  std::optional<ExpertCache> experts_;
   std::optional<RowGatherer> gatherer_;
+  std::optional<ElasticPins> elastic_;
   std::vector<std::vector<PieceView>> pinned_pieces_;  // by block
   SourceStats stats_;
 };
@@ -83,7 +93,8 @@ Result<void> Source::open_engine() {
   return {};
 }
 
-Result<void> Source::load() {
+Result<void> Source::load(const Placement& placement, uint8_t* kept) {
+  const uint64_t read_before = io_->bytes_read();
   const auto begin = std::chrono::steady_clock::now();
   // Released when the pins are filled. The slots serve where they are large enough: nothing streams yet.
   Slab buffers =
@@ -92,23 +103,44 @@ Result<void> Source::load() {
   uint8_t* first = own ? buffers.data() : slot_memory_.data();
   uint8_t* second = first == nullptr ? nullptr : first + (own ? layout_.load_unit : layout_.slot_bytes);
   RIDGE_TRY(load_pins({.program = options_.program,
-                       .placement = &options_.placement,
+                       .placement = &placement,
                        .layout = &layout_,
                        .io = io_.get(),
                        .pins = pins_.data(),
-                       .kept = kept_.data(),
+                       .kept = kept,
                        .buffers = {first, second},
                        .pool = options_.pool,
                        .pack = options_.pack}));
-  stats_.load_bytes = io_->bytes_read();
-  stats_.load = std::chrono::steady_clock::now() - begin;
+  stats_.load_bytes += io_->bytes_read() - read_before;
+  stats_.load += std::chrono::steady_clock::now() - begin;
   return {};
+}
+
+uint64_t Source::give_back(uint64_t bytes) {
+  if (!elastic_) return 0;
+  const uint64_t freed = elastic_->give_back(bytes);
+  slots_->replan();
+  return freed;
+}
+
+Result<uint64_t> Source::take_back(uint64_t bytes) {
+  if (!elastic_) return uint64_t{0};
+  const std::vector<BlockId> blocks = elastic_->next_back(bytes);
+  if (blocks.empty()) return uint64_t{0};
+  slots_->clear();  // they serve as buffers
+  Placement these{.pinned = std::vector<uint8_t>(options_.program->blocks.size(), 0)};
+  for (BlockId block : blocks) these.pinned[block] = 1;
+  const uint64_t before = elastic_->given_back();
+  RIDGE_TRY(load(these, nullptr));
+  elastic_->take_back(blocks);
+  slots_->replan();
+  return before - elastic_->given_back();
 }
 
 Result<void> Source::open() {
   RIDGE_TRY(allocate());
   RIDGE_TRY(open_engine());
-  RIDGE_TRY(load());
+  RIDGE_TRY(load(options_.placement, kept_.data()));
   const Program& program = *options_.program;
   pinned_pieces_.resize(program.blocks.size());
   for (BlockId b = 0; b < program.blocks.size(); ++b) {
@@ -131,29 +163,28 @@ Result<void> Source::open() {
                                  .io = io_.get(),
                                  .trace = options_.trace};
   if (layout_.slots > 0) {
-    slots_.emplace(slots, SlotRegion{.memory = slot_memory_.data(),
-                                     .slot_bytes = layout_.slot_bytes,
-                                     .slots = layout_.slots,
-                                     .blocks = SlotBlocks::in_order});
+    slots_.emplace(slots,
+                   SlotRegion{.memory = slot_memory_.data(), .slot_bytes = layout_.slot_bytes, .slots = layout_.slots});
     slots_->restart();
+    if (!options_.placement.elastic.empty()) {
+      elastic_.emplace(ElasticPinsOptions{.program = &program, .layout = &layout_, .pins = &pins_}, options_.placement);
+    }
   }
   if (layout_.expert_slots > 0) {
-    expert_slots_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),
-                                            .slot_bytes = layout_.expert_slot_bytes,
-                                            .slots = layout_.expert_slots,
-                                            .blocks = SlotBlocks::on_demand});
+    experts_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),
+                                       .slot_bytes = layout_.expert_slot_bytes,
+                                       .slots = layout_.expert_slots});
   }
   return {};
 }
 
 void Source::want(std::span<const BlockId> blocks) {
-  std::vector<BlockId> in_order, on_demand;
+  std::vector<BlockId> in_order, chosen;
   for (BlockId block : blocks) {
-    if (pinned(block)) continue;
-    (options_.program->blocks[block].on_demand ? on_demand : in_order).push_back(block);
+    if (!pinned(block)) (on_demand(block) ? chosen : in_order).push_back(block);
   }
   if (!in_order.empty()) slots_->want(in_order);
-  if (!on_demand.empty()) expert_slots_->want(on_demand);
+  if (!chosen.empty()) experts_->want(chosen);
 }
 
 Result<Lease> Source::acquire(BlockId block) {
@@ -165,8 +196,8 @@ Result<Lease> Source::acquire(BlockId block) {
     poll();
     return Lease(this, block, pinned_pieces_[block]);
   }
-  std::span<const PieceView> pieces = RIDGE_TRY(slots_of(block).acquire(block));
-  return Lease(this, block, pieces);
+  auto pieces = on_demand(block) ? experts_->acquire(block) : slots_->acquire(block);
+  return Lease(this, block, RIDGE_TRY(std::move(pieces)));
 }
 
 size_t Source::next_ready(std::span<const BlockId> blocks) {
@@ -174,7 +205,7 @@ size_t Source::next_ready(std::span<const BlockId> blocks) {
   bool loading = false;
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (pinned(blocks[i])) return i;
-    const StreamSlots::State state = slots_of(blocks[i]).state(blocks[i]);
+    const StreamSlots::State state = on_demand(blocks[i]) ? experts_->state(blocks[i]) : slots_->state(blocks[i]);
     if (state == StreamSlots::State::ready) return i;
     if (state == StreamSlots::State::loading && !loading) {
       best = i;
@@ -188,7 +219,11 @@ SourceStats Source::stats() const {
   SourceStats stats = stats_;
   stats.bytes_read = io_->bytes_read() - stats.load_bytes;
   if (slots_) stats.wait += slots_->waited();
-  if (expert_slots_) stats.wait += expert_slots_->waited();
+  if (!experts_) return stats;
+  stats.wait += experts_->waited();
+  stats.experts_asked = experts_->counts().asked;
+  stats.expert_hits = experts_->counts().hits;
+  stats.experts_passed = experts_->counts().passed;
   return stats;
 }
 

@@ -54,7 +54,15 @@ class StreamingSource : public WeightSource {
   static SourceMemory memory(const Program& program, const Placement& placement, std::span<const TensorId> gathered,
                              bool keep_gathered);
 
-  // "io_uring, O_DIRECT, 8 requests of 512 KiB" and the reasons for what was not used.
+  // Memory has become short: unpins elastic blocks (Placement) until `bytes` are free or none is left; they stream from
+  // now on. What the kernel got. Between passes.
+  virtual uint64_t give_back(uint64_t bytes) = 0;
+  // There is room again: reads blocks that were given back into their places, as far as `bytes` allow. What they took.
+  // I/O errors, after which they are still given back. Between passes.
+  virtual Result<uint64_t> take_back(uint64_t bytes) = 0;
+  virtual uint64_t given_back() const = 0;  // bytes, now
+
+  // "io_uring, O_DIRECT, 32 requests of 256 KiB" and the reasons for what was not used.
   virtual std::string io_description() const = 0;
 };
 

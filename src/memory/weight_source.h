@@ -61,6 +61,8 @@ struct SourceStats {
   uint64_t bytes_read = 0;  // from storage, as requested from the device (alignment included), loading pins excluded
   uint64_t load_bytes = 0;  // read once to fill the pins
   uint64_t visits = 0, pinned_visits = 0;
+  // Unpinned blocks on demand: asked for by a router's choice, found in a slot, read past the layer's cache.
+  uint64_t experts_asked = 0, expert_hits = 0, experts_passed = 0;
   std::chrono::nanoseconds wait{0};  // time acquire() stood still for storage
   std::chrono::nanoseconds load{0};  // time to fill the pins
 };

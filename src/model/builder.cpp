@@ -181,9 +181,9 @@ Result<VectorRef> ModelBuilder::vectors(const std::string& name, uint32_t size, 
   return keep(*t, size, count);
 }
 
-Result<Weight> ModelBuilder::optional_stack(const std::string& name, MatrixShape shape, uint32_t count) {
+Result<Weight> ModelBuilder::stack(const std::string& name, MatrixShape shape, uint32_t count) {
   const GgufTensor* t = file_.find(name);
-  if (t == nullptr) return Weight{};
+  if (t == nullptr) return missing(name, " in every layer");
   if (t->shape[0] != shape.cols || t->shape[1] != shape.rows || t->shape[2] * t->shape[3] != count) {
     return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}, {}, {}] by the file's own keys",
                                  file_.metadata().where, name, shape_text(*t), shape.cols, shape.rows, count));
@@ -199,12 +199,6 @@ Result<Weight> ModelBuilder::optional_stack(const std::string& name, MatrixShape
     tensors_[id].offset += n * bytes;
     tensors_[id].name.clear();
   }
-  return w;
-}
-
-Result<Weight> ModelBuilder::stack(const std::string& name, MatrixShape shape, uint32_t count) {
-  Weight w = RIDGE_TRY(optional_stack(name, shape, count));
-  if (!w) return missing(name, " in every layer");
   return w;
 }
 

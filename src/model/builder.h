@@ -37,7 +37,6 @@ class ModelBuilder {
   Result<VectorRef> optional_vector(const std::string& name, uint32_t size);
   // A stack of `count` matrices of this shape (the experts of a layer): the weight of the first; that of number n has
   // the id id + n.
-  Result<Weight> optional_stack(const std::string& name, MatrixShape shape, uint32_t count);
   Result<Weight> stack(const std::string& name, MatrixShape shape, uint32_t count);
   // `count` vectors of `size` floats, one after the other.
   Result<VectorRef> vectors(const std::string& name, uint32_t size, uint32_t count);

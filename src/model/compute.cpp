@@ -8,10 +8,6 @@
 namespace ridge {
 namespace {
 
-// Below this many floats a region costs more than it saves: two barriers are about 2 µs, and one core moves this much
-// in that.
-constexpr size_t kWorthSharing = 8192;
-
 // How much of a matrix product a worker takes at least, in bytes of panels: `pieces` of its share, for a fair end, but
 // no less than `least`, since a call of a kernel prepares the activations anew (2 % of the time of `most`).
 struct Grain {

@@ -22,6 +22,10 @@ namespace ridge {
 
 struct LatentSlice;  // latent_attention.h
 
+// Below this many floats a parallel region costs more than it saves: two barriers are about 2 µs, and one core moves
+// this much in that.
+constexpr size_t kWorthSharing = 8192;
+
 // What all passes of a session share; everything must outlive the pass.
 struct Machinery {
   const Kernels* kernels = nullptr;

@@ -21,9 +21,6 @@ constexpr size_t kFewRows = 12;
 // So many units per worker leave little to wait for at the end.
 constexpr size_t kUnitsPerWorker = 4;
 
-// Below this many floats a region costs more than it saves (compute.cpp).
-constexpr size_t kWorthSharing = 8192;
-
 constexpr size_t kLineFloats = 16;
 
 size_t tile_tokens(size_t group) { return std::max<size_t>(1, kTileRows / group); }

@@ -2,11 +2,10 @@
 //
 // The planner knows programs and rates, not models: it asks for the program at a slot size, for the account of
 // everything that is not weights at a batch size, and for what a placement would allocate. Slot, batch and pins are
-// settled together. Pinned blocks are spread evenly over the order of the pass, so that reads hide behind computing
-// (docs/streaming.md).
+// settled together, by the predicted time of a decoded token and of a prompt token (docs/planning.md).
 //
 //   Plan plan = RIDGE_TRY(make_plan(input));
-//   plan.placement.pinned[b]; plan.account.table(); plan.reasons
+//   plan.placement.pinned[b]; plan.account.table(); plan.decode.seconds; plan.reasons
 #pragma once
 
 #include <cstdint>
@@ -18,19 +17,11 @@
 #include "base/result.h"
 #include "memory/streaming_source.h"
 #include "plan/account.h"
+#include "plan/pass_model.h"
+#include "plan/placement.h"
 #include "program/program.h"
 
 namespace ridge {
-
-// What the plan expects of the machine, bytes per second. Measured by `ridge probe` where it has run.
-struct Rates {
-  double storage = 1.0e9;
-  double memory = 10.0e9;
-  double rearrange = 8.0e9;                                // rows to panels, all compute threads
-  double block_overhead_s = 80e-6;                         // of one streamed block: submit, wake, the device's latency
-  bool storage_measured = false, memory_measured = false;  // by ridge probe, else assumed
-  bool measured() const { return storage_measured && memory_measured; }
-};
 
 struct PlanInput {
   std::optional<uint64_t> budget;          // nothing: everything may be pinned
@@ -40,13 +31,19 @@ struct PlanInput {
   std::function<Account(const Program& program, uint32_t batch)> fixed;  // all that is not weights
   std::vector<uint32_t> batches;   // candidates for tokens per prompt pass, descending, not empty
   std::vector<TensorId> gathered;  // tensors read by rows (the embedding)
+  // The program of a prompt pass, for what it costs; without it a prompt pass costs as many decode passes as it has
+  // tokens, except that weights are read once.
+  std::function<Program(uint64_t slot_bytes, uint32_t tokens)> prompt;
   Rates rates;
 };
 
-// T* of a pass: no schedule can be faster (docs/memory.md).
-struct Bound {
-  double storage_s = 0, memory_s = 0, rearrange_s = 0;
-  double seconds() const;
+// What a pass is expected to take.
+struct PassForecast {
+  uint32_t tokens = 1;
+  double seconds = 0;    // of the schedule that the source follows
+  double compute_s = 0;  // of these, computing; the rest waits for storage
+  double read_s = 0;     // time that the device is busy
+  Bound bound;
 };
 
 struct Plan {
@@ -55,7 +52,12 @@ struct Plan {
   uint32_t batch = 1;
   bool keep_gathered = false;
   Account account;
-  Bound bound;  // of a decode pass
+  Bound bound;               // of a decode pass
+  double expert_hits = 0;    // expected share of visits to unpinned experts that need no read
+  uint32_t expert_room = 0;  // blocks that a cache of each layer could have held
+  double pin_gap = 0;        // share of the time saved by pins that a better choice could add at most (knapsack.h)
+  bool pins_exact = true;    // that choice was solved to the end
+  PassForecast decode, prompt;
   std::vector<std::string> reasons;
 };
 
@@ -68,8 +70,5 @@ Account smallest_account(const PlanInput& input);
 
 // T* of one pass of this program under this placement.
 Bound bound_of(const Program& program, const Placement& placement, const Rates& rates);
-
-// Evenly spaced pins of at most `capacity` bytes (as panels), by the order of visits.
-std::vector<uint8_t> spread_pins(const Program& program, uint64_t capacity);
 
 }  // namespace ridge

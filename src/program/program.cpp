@@ -61,6 +61,20 @@ uint64_t Program::heap_bytes() const {
   return sum;
 }
 
+std::vector<std::vector<BlockId>> Program::expert_blocks() const {
+  std::vector<std::vector<BlockId>> groups;
+  for (const ExpertGroup& g : expert_groups) {
+    std::vector<BlockId>& group = groups.emplace_back();
+    for (size_t s = g.first_step; s < g.first_step + 2 * size_t{g.experts}; ++s) {
+      for (const Slice& slice : steps[s]) {
+        // Consecutive slices may share a block.
+        if (group.empty() || group.back() != slice.block) group.push_back(slice.block);
+      }
+    }
+  }
+  return groups;
+}
+
 bool Placement::streams() const {
   return std::any_of(pinned.begin(), pinned.end(), [](uint8_t p) { return p == 0; });
 }

@@ -103,7 +103,13 @@ struct Program {
   Cost cost() const;                        // of one pass, all visits and `other`
   uint64_t memory_bytes_of_a_pass() const;  // of all visits, as expected
   uint64_t heap_bytes() const;              // that the description itself takes
+  // The blocks of each of expert_groups, in the order of the program; what no group names is in none of them.
+  std::vector<std::vector<BlockId>> expert_blocks() const;
 };
+
+// What makes room in a layer's cache of experts: the one used longest ago, or the one used least, where each use counts
+// half as much after a while.
+enum class ExpertPolicy : uint8_t { lru, decayed_lfu };
 
 // Which blocks stay in memory, and what the others stream through. Made by the planner, obeyed by a weight source.
 struct Placement {
@@ -111,7 +117,13 @@ struct Placement {
   uint64_t slot_bytes = 0;      // of one stream slot, 0 if nothing streams
   uint32_t slots = 2;
   uint32_t expert_slots = 2;  // for blocks on demand that are not pinned; they do not use the others
+  uint32_t expert_cache = 0;  // of these, how many each expert group keeps for itself; the rest is for what passes by
+  ExpertPolicy expert_policy = ExpertPolicy::lru;
+  // By BlockId, or empty for none: pinned blocks that may be given back while running. The slots then have room for
+  // each of them, too. Never a block on demand, or one of a gathered tensor.
+  std::vector<uint8_t> elastic = {};
 
+  bool may_go(BlockId block) const { return !elastic.empty() && elastic[block] != 0; }
   bool streams() const;
   uint64_t pinned_bytes(const Program& program) const;    // as panels, each rounded to the 64 bytes of a panel
   uint64_t streamed_bytes(const Program& program) const;  // read from storage per pass, as expected

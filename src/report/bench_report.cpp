@@ -27,6 +27,7 @@ Json flat_run(const BenchReport& report) {
           {"path", report.model.path},
           {"weight_bytes", report.model.weight_bytes},
           {"numerics", report.numerics},
+          {"kv_type", report.kv_type},
           {"memory_budget", report.memory_budget}};
 }
 
@@ -48,6 +49,7 @@ Json flat_result(const BenchResult& r) {
           {"compute_share", share_or_null(r.compute_share)},
           {"storage_share", share_or_null(r.storage_share)},
           {"read_roof_gb_per_s", r.read_roof_gb_per_s},
+          {"storage_roof_gb_per_s", r.storage_roof_gb_per_s},
           {"int8_peak_gop_per_s", r.int8_peak_gop_per_s},
           {"float_peak_gop_per_s", r.float_peak_gop_per_s},
           {"peak_bytes", r.peak_bytes},
@@ -178,23 +180,29 @@ constexpr double kBelievable = 1.03;
 
 std::string footnotes(const BenchReport& report) {
   std::string text;
-  double coverage = 1, read = 0, peak = 0;
+  double coverage = 1, read = 0, peak = 0, storage = 0;
   std::string contention;
   bool shares = false, above = false;
   for (const BenchResult& r : report.results) {
     coverage = std::min(coverage, r.ci_coverage);
     read = std::max(read, r.read_roof_gb_per_s);
     peak = std::max(peak, r.int8_peak_gop_per_s);
+    if (r.storage_gb_per_s > 0) storage = std::max(storage, r.storage_roof_gb_per_s);
     if (contention.empty()) contention = r.contention;
     shares = shares || r.roof_share;
     above = above || (r.roof_share && *r.roof_share > kBelievable);
   }
-  text += fmt::format("interval: order statistics of the median, coverage {:.1f} %\n", coverage * 100);
-  if (read > 0 && peak > 0) {
-    text += fmt::format("roofs of this run: memory reads {} GB/s, int8 {} Gop/s; a share is of the nearer one\n",
-                        figure(read), figure(peak));
+  if (coverage > 0) {
+    text += fmt::format("interval: order statistics of the median, coverage {:.1f} %\n", coverage * 100);
+  } else {
+    text += "interval: none with one repetition; -r asks for more\n";
   }
-  if (!shares) text += "no share of a roof: weights stream, and `ridge probe` has not measured storage here\n";
+  if (read > 0 && peak > 0) {
+    text +=
+        fmt::format("roofs of this run: memory reads {} GB/s, {}int8 {} Gop/s; a share is of the nearest one\n",
+                    figure(read), storage > 0 ? fmt::format("storage {} GB/s, ", figure(storage)) : "", figure(peak));
+  }
+  if (!shares) text += "no share of a roof: experts stream, and `ridge probe` has not measured storage here\n";
   if (above) text += "a share above 100 %: a roof was disturbed while it was measured; measure again\n";
   if (!contention.empty()) text += fmt::format("! contended, such as: {}\n", contention);
   if (report.interrupted) text += "stopped by Ctrl-C: some tests are missing\n";
@@ -225,13 +233,10 @@ std::string bench_table(const BenchReport& report) {
 }
 
 nlohmann::ordered_json bench_json(const BenchReport& report) {
-  Json machine = {{"cpu", report.machine.cpu},
-                  {"isa", report.machine.isa},
-                  {"cpus", report.machine.cpus},
-                  {"measured_at", report.machine.measured_at},
-                  {"ridge", report.version},
-                  {"numerics", report.numerics},
-                  {"memory_budget", report.memory_budget}};
+  Json machine = {{"cpu", report.machine.cpu},   {"isa", report.machine.isa},
+                  {"cpus", report.machine.cpus}, {"measured_at", report.machine.measured_at},
+                  {"ridge", report.version},     {"numerics", report.numerics},
+                  {"kv_type", report.kv_type},   {"memory_budget", report.memory_budget}};
   if (!report.label.empty()) machine["label"] = report.label;
   Json results = Json::array();
   for (const BenchResult& r : report.results) results.push_back(result_json(report, r));
@@ -295,6 +300,7 @@ std::string comparison_table(const RecordedRun& a, const RecordedRun& b) {
       text += fmt::format("only in {}: {} {} at depth {}, threads {}\n", which, s.test, s.tokens, s.depth, s.threads);
     }
   };
+  for (const std::string& what : differences(a, b)) text += fmt::format("\nnot the same in both: {}", printable(what));
   text += "\nmedians; p: two-sided exact rank test of Mann and Whitney, a difference counts below 0.05\n";
   if (contended) text += "! contended while measured\n";
   only(c.only_a, "A");
@@ -317,8 +323,11 @@ nlohmann::ordered_json comparison_json(const RecordedRun& a, const RecordedRun& 
                      {"verdict", name_of(t.verdict)},
                      {"contended", t.a.contended || t.b.contended}});
   }
-  auto side = [](const RecordedRun& run) { return Json{{"name", run.name}, {"model", run.model}, {"cpu", run.cpu}}; };
-  return {{"a", side(a)}, {"b", side(b)}, {"tests", tests}};
+  auto side = [](const RecordedRun& run) {
+    return Json{{"name", run.name},         {"model", run.model},     {"cpu", run.cpu},
+                {"numerics", run.numerics}, {"kv_type", run.kv_type}, {"memory_budget", run.memory_budget}};
+  };
+  return {{"a", side(a)}, {"b", side(b)}, {"differs", differences(a, b)}, {"tests", tests}};
 }
 
 }  // namespace ridge

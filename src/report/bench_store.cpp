@@ -39,7 +39,8 @@ Json parsed(std::string_view text) { return Json::parse(text.begin(), text.end()
 
 // The run of a label or a number, a row per result.
 constexpr const char* kLoadQuery =
-    "SELECT r.id, r.model, r.cpu, s.test, s.tokens, s.depth, s.threads, s.samples, s.contended FROM runs r "
+    "SELECT r.model, r.cpu, r.numerics, r.kv_type, r.memory_budget, s.test, s.tokens, s.depth, s.threads, s.samples, "
+    "s.contended FROM runs r "
     "LEFT JOIN results s ON s.run = r.id WHERE r.id = (SELECT id FROM runs WHERE label = ?1 OR "
     "CAST(id AS TEXT) = ?1 ORDER BY label = ?1 DESC, id DESC LIMIT 1)";
 
@@ -119,14 +120,18 @@ Result<RecordedRun> BenchStore::load(const std::string& label_or_number) const {
   int code = SQLITE_OK;
   while ((code = sqlite3_step(prepared)) == SQLITE_ROW) {
     found = true;
-    run.model = text_of(prepared, 1);
-    run.cpu = text_of(prepared, 2);
-    BenchSeries series{.test = text_of(prepared, 3),
-                       .tokens = static_cast<uint64_t>(sqlite3_column_int64(prepared, 4)),
-                       .depth = static_cast<uint64_t>(sqlite3_column_int64(prepared, 5)),
-                       .threads = sqlite3_column_int(prepared, 6),
-                       .samples = samples_of(parsed(text_of(prepared, 7))),
-                       .contended = sqlite3_column_int(prepared, 8) != 0};
+    auto number = [&](int column) { return static_cast<uint64_t>(sqlite3_column_int64(prepared, column)); };
+    run.model = text_of(prepared, 0);
+    run.cpu = text_of(prepared, 1);
+    run.numerics = text_of(prepared, 2);
+    run.kv_type = text_of(prepared, 3);
+    run.memory_budget = number(4);
+    BenchSeries series{.test = text_of(prepared, 5),
+                       .tokens = number(6),
+                       .depth = number(7),
+                       .threads = sqlite3_column_int(prepared, 8),
+                       .samples = samples_of(parsed(text_of(prepared, 9))),
+                       .contended = sqlite3_column_int(prepared, 10) != 0};
     if (!series.samples.empty()) run.series.push_back(std::move(series));
   }
   if (code != SQLITE_DONE) return error("cannot be read");
@@ -144,8 +149,16 @@ Result<RecordedRun> recorded_run(std::string_view text, const std::string& name)
   if (!json.is_object() || !json.contains("results") || !json["results"].is_array()) return wrong;
   RecordedRun run{.name = name};
   if (json.contains("machine") && json["machine"].is_object()) {
-    const Json& cpu = json["machine"]["cpu"];
-    if (cpu.is_string()) run.cpu = cpu.get<std::string>();
+    const Json& machine = json["machine"];
+    auto word = [&](const char* key) {
+      return machine.contains(key) && machine[key].is_string() ? machine[key].get<std::string>() : "";
+    };
+    run.cpu = word("cpu");
+    run.numerics = word("numerics");
+    run.kv_type = word("kv_type");
+    if (machine.contains("memory_budget") && machine["memory_budget"].is_number_unsigned()) {
+      run.memory_budget = machine["memory_budget"].get<uint64_t>();
+    }
   }
   for (const Json& result : json["results"]) {
     auto number = [&](const char* key) { return result.contains(key) && result[key].is_number_unsigned(); };

@@ -30,10 +30,15 @@ bool concerns(const std::string& line, const Program& program) {
 
 std::string tokens(uint64_t n) { return fmt::format("{} token{}", n, n == 1 ? "" : "s"); }
 
+double tokens_per_pass(const RunFigures& f) {
+  return f.decode_passes > 0 ? static_cast<double>(f.decode_tokens) / static_cast<double>(f.decode_passes) : 0;
+}
+
 std::string roof_words(const RunFigures& f) {
   if (f.decode_tokens == 0 || f.bound_tokens_per_s <= 0) return "";
   if (!f.bound_measured) return "`ridge probe` tells how far from the bound";
-  return fmt::format("{:.0f} % of the bound ({:.1f} tok/s)", f.bound_share * 100, f.bound_tokens_per_s);
+  return fmt::format("{:.0f} % of the bound ({:.1f} {}/s)", f.bound_share * 100, f.bound_tokens_per_s,
+                     f.decode_passes == f.decode_tokens ? "tok" : "passes");
 }
 
 }  // namespace
@@ -47,19 +52,31 @@ RunFigures run_figures(const Engine& engine) {
   f.decode_tokens = t.decode_tokens;
   f.prompt_tokens_per_s = per_second(t.prompt_tokens, t.prompt);
   f.decode_tokens_per_s = per_second(t.decode_tokens, t.decode);
+  f.decode_passes = t.decode_passes;
+  f.drafted_tokens = t.drafted_tokens;
+  f.accepted_tokens = t.drafted_tokens - t.wrong_tokens;
+  f.draft_s = std::chrono::duration<double>(t.draft).count();
   f.load_s = std::chrono::duration<double>(t.load).count();
   f.peak_bytes = memory.peak_resident + memory.page_tables;
   f.budget_bytes = engine.budget();
   f.bytes_read = s.bytes_read;
   f.load_bytes = s.load_bytes;
+  if (engine.draft() != nullptr) f.load_bytes += engine.draft()->source().stats().load_bytes;
   double passes_s = std::chrono::duration<double>(t.prompt + t.decode).count();
+  if (passes_s > 0) f.draft_share = f.draft_s / passes_s;
   if (passes_s > 0) f.wait_share = std::chrono::duration<double>(s.wait).count() / passes_s;
   if (s.visits > 0) f.hit_ratio = static_cast<double>(s.pinned_visits) / static_cast<double>(s.visits);
+  f.experts_asked = s.experts_asked;
+  f.experts_passed = s.experts_passed;
+  if (s.experts_asked > 0)
+    f.expert_hit_ratio = static_cast<double>(s.expert_hits) / static_cast<double>(s.experts_asked);
   double bound_s = engine.plan().bound.seconds();
   if (bound_s > 0) f.bound_tokens_per_s = 1 / bound_s;
-  if (f.bound_tokens_per_s > 0) f.bound_share = f.decode_tokens_per_s / f.bound_tokens_per_s;
+  // Bound and rates are those of passes, which are fewer than tokens if drafts were right.
+  const double passes_per_s = per_second(t.decode_passes, t.decode);
+  if (f.bound_tokens_per_s > 0) f.bound_share = passes_per_s / f.bound_tokens_per_s;
   f.bound_measured = engine.rates().measured();
-  f.memory_gb_per_s = f.decode_tokens_per_s * static_cast<double>(engine.plan().program.memory_bytes_of_a_pass()) / 1e9;
+  f.memory_gb_per_s = passes_per_s * static_cast<double>(engine.plan().program.memory_bytes_of_a_pass()) / 1e9;
   f.read_roof_share = f.memory_gb_per_s * 1e9 / engine.rates().memory;
   if (passes_s > 0) f.storage_gb_per_s = static_cast<double>(f.bytes_read) / passes_s / 1e9;
   f.storage_roof_share = f.storage_gb_per_s * 1e9 / engine.rates().storage;
@@ -74,6 +91,7 @@ std::string run_summary(const Engine& engine) {
   };
   if (f.prompt_tokens > 0) add(fmt::format("prompt {} at {:.1f}/s", tokens(f.prompt_tokens), f.prompt_tokens_per_s));
   if (f.decode_tokens > 0) add(fmt::format("{} at {:.1f}/s", tokens(f.decode_tokens), f.decode_tokens_per_s));
+  if (f.drafted_tokens > 0) add(fmt::format("{:.2f} tokens per pass", tokens_per_pass(f)));
   add(engine.budget_is_promise()
           ? fmt::format("peak {} of {}", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes))
           : fmt::format("peak {}", format_bytes(f.peak_bytes)));
@@ -93,6 +111,10 @@ std::string run_table(const Engine& engine) {
   row("load", fmt::format("{:.2f} s, {}", f.load_s, format_bytes(f.load_bytes)));
   row("prompt", fmt::format("{} tokens, {:.1f} tok/s", f.prompt_tokens, f.prompt_tokens_per_s));
   row("decode", fmt::format("{} tokens, {:.1f} tok/s", f.decode_tokens, f.decode_tokens_per_s));
+  if (engine.verify_tokens() > 1) {
+    row("drafts", fmt::format("{} checked, {} right: {:.2f} tokens per pass, {:.1f} % of the time spent on guessing",
+                              f.drafted_tokens, f.accepted_tokens, tokens_per_pass(f), 100 * f.draft_share));
+  }
   auto roof = [](double share, double rate, bool measured) {
     return fmt::format("{:.0f} % of the {} roof of {:.1f} GB/s", share * 100, measured ? "measured" : "assumed",
                        rate / 1e9);
@@ -102,6 +124,11 @@ std::string run_table(const Engine& engine) {
   row("storage", fmt::format("{} read, {:.2f} GB/s, {}", format_bytes(f.bytes_read), f.storage_gb_per_s,
                              roof(f.storage_roof_share, engine.rates().storage, engine.rates().storage_measured)));
   row("found in memory", fmt::format("{:.1f} % of block visits", f.hit_ratio * 100));
+  if (f.experts_asked > 0) {
+    row("experts",
+        fmt::format("{:.1f} % of {} unpinned blocks were in a slot; {} of the rest passed by their layer's cache",
+                    f.expert_hit_ratio * 100, f.experts_asked, f.experts_passed));
+  }
   row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
   row("I/O", engine.source().io_description());
   const Bound& b = engine.plan().bound;
@@ -123,11 +150,18 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"prompt_tokens_per_s", f.prompt_tokens_per_s},
           {"decode_tokens", f.decode_tokens},
           {"decode_tokens_per_s", f.decode_tokens_per_s},
+          {"decode_passes", f.decode_passes},
+          {"drafted_tokens", f.drafted_tokens},
+          {"accepted_tokens", f.accepted_tokens},
+          {"draft_s", f.draft_s},
           {"peak_bytes", f.peak_bytes},
           {"budget_bytes", f.budget_bytes},
           {"load_bytes", f.load_bytes},
           {"bytes_read", f.bytes_read},
           {"hit_ratio", f.hit_ratio},
+          {"experts_asked", f.experts_asked},
+          {"expert_hit_ratio", f.expert_hit_ratio},
+          {"experts_passed", f.experts_passed},
           {"wait_share", f.wait_share},
           {"memory_gb_per_s", f.memory_gb_per_s},
           {"read_roof_share", f.read_roof_share},

@@ -15,10 +15,15 @@ struct RunFigures {
   double prompt_tokens_per_s = 0, decode_tokens_per_s = 0;
   double load_s = 0;
   uint64_t prompt_tokens = 0, decode_tokens = 0;
+  uint64_t decode_passes = 0, drafted_tokens = 0, accepted_tokens = 0;
+  double draft_s = 0, draft_share = 0;  // spent on guessing, and as a share of prompt and decode
   uint64_t peak_bytes = 0, budget_bytes = 0;
   uint64_t bytes_read = 0, load_bytes = 0;
   double wait_share = 0;          // of the time of passes, spent waiting for storage
   double hit_ratio = 1;           // of block visits, found in memory
+  uint64_t experts_asked = 0;     // visits to unpinned blocks of experts …
+  double expert_hit_ratio = 0;    // … found in a slot …
+  uint64_t experts_passed = 0;    // … or read past the cache of their layer
   double bound_tokens_per_s = 0;  // of decoding, by the plan's rates
   double bound_share = 0;         // decode speed against it
   double read_roof_share = 0;     // memory rate of decoding against the probe's read roof

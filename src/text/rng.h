@@ -12,6 +12,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/splitmix.h"
+
 namespace ridge {
 
 class Rng {
@@ -36,13 +38,6 @@ class Rng {
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:
-  static constexpr uint64_t splitmix64(uint64_t& state) {
-    uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
-
   uint64_t state_[4] = {};
 };
 

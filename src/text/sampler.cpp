@@ -106,6 +106,14 @@ uint64_t Sampler::memory_bytes() const {
          options_.logit_bias.capacity() * sizeof(options_.logit_bias.front());
 }
 
+void Sampler::follow(const Sampler& other) {
+  RIDGE_CHECK(vocabulary_ == other.vocabulary_ && recent_.size() == other.recent_.size(), "a sampler of the same kind");
+  recent_ = other.recent_;
+  recent_next_ = other.recent_next_;
+  recent_count_ = other.recent_count_;
+  rng_ = other.rng_;
+}
+
 void Sampler::accept(TokenId id) {
   RIDGE_CHECK(id >= 0 && static_cast<size_t>(id) < vocabulary_, "a token of this vocabulary");
   if (recent_.empty()) return;

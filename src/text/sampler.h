@@ -45,6 +45,8 @@ class Sampler {
   // (all logits are -infinity), token 0.
   TokenId sample(std::span<float> logits);
   void accept(TokenId id);  // also for prompt tokens: the penalties see them
+  // From now on chooses as `other` would, of the same options and vocabulary: its random numbers and recent tokens.
+  void follow(const Sampler& other);
   uint64_t memory_bytes() const;
 
  private:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.dom.minidom
 
 sys.path.insert(0, os.path.dirname(__file__))
 import gguf_files  # noqa: E402
@@ -74,7 +75,8 @@ def demo_model(file):
 def test_help():
     r = run("--help")
     check(r.returncode == 0 and len(r.stdout.splitlines()) <= 40, f"ridge --help has {len(r.stdout.splitlines())} lines")
-    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "bench", "kernels", "probe", "pack", "models", "report"):
+    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "bench", "kernels", "probe", "pack", "models",
+                    "ladder", "doctor", "sim", "plan", "report"):
         check(command in r.stdout, f"ridge --help does not list {command}")
         h = run(command, "--help")
         check(h.returncode == 0 and "Example" in h.stdout, f"ridge {command} --help has no examples")
@@ -82,7 +84,9 @@ def test_help():
     v = run("--version")
     check(v.returncode == 0 and v.stdout.startswith("ridge ") and "kernels:" in v.stdout, f"--version says {v.stdout!r}")
     check(run("models").returncode == 0, "ridge models fails")
-    fails(2, [], "subcommand")
+    for words in ((), ("help",)):
+        r = run(*words)
+        check(r.returncode == 0 and "Usage" in r.stdout, f"ridge {words}: {r.returncode} {r.stderr}")
     fails(2, ["frobnicate"], "frobnicate")
 
 
@@ -294,6 +298,58 @@ def test_memory():
             check(r.returncode == 0 and peak <= m << 20, f"{file} with --memory {m}M: peak {peak}")
 
 
+def test_kl():
+    """Two engines share a budget: the one that the refusal names is enough."""
+    model = tiny_file(layers=2)
+    text = write(os.path.join(T, "text.txt"), b"the theme of this text is that it goes on and on " * 40)
+    words = ["perplexity", model, text, "--window", "64", "--windows", "1", "--kl", "--json"]
+    fails(4, [*words, "--memory", "1M"], "--kl runs two engines")
+    least = run(*words, "--memory", "1M").stderr.split("give --memory ")[-1].split()[0]
+    r = run(*words, "--memory", least)
+    check(r.returncode == 0 and json.loads(r.stdout)["kl"]["positions"] == 64, f"--kl in {least}: {r.returncode} {r.stderr}")
+    check(r.stdout == run(*words).stdout, "--kl gives the same figures within a budget")
+
+
+def test_plan():
+    tiny = tiny_file()
+    folder = os.path.join(T, "plan")
+    os.makedirs(folder, exist_ok=True)
+    env = {"XDG_CACHE_HOME": folder}  # no profile of this machine
+    r = run("plan", tiny, "--context", "64", env=env)
+    check(r.returncode == 0, f"ridge plan: {r.stderr}")
+    for part in ("decode, a token", "bound T*", "smallest budget", "useful budget", "resident", "tok/s"):
+        check(part in r.stdout, f"ridge plan does not say {part!r}: {r.stdout}")
+    ascii_chart = run("plan", tiny, "--context", "64", env=dict(env, LC_ALL="C")).stdout
+    check("#" in ascii_chart and "\u2588" not in ascii_chart, "ridge plan draws in ASCII where the locale is C")
+    full = json.loads(run("plan", tiny, "--context", "64", "--json", "--explain", env=env).stdout)
+    smallest, resident = full["smallest_budget"], full["resident_budget"]
+    check(smallest <= full["useful_budget"] <= resident, f"useful budget: {full['useful_budget']}")
+    check(sum(i["bytes"] for i in full["account"]) == full["account_bytes"], "the account's sum")
+    speeds = [p["tokens_per_s"] for p in full["curve"]]
+    check(speeds == sorted(speeds) and len(speeds) > 2, f"the curve falls: {speeds}")
+    check(all(b["pinned"] for b in full["blocks"]) and full["resident"], "everything is pinned without a limit")
+    bound = full["decode"]["bound"]
+    check(bound["seconds"] == max(bound["storage_s"], bound["memory_s"], bound["compute_s"]), "the bound's parts")
+    # Another machine, and a budget in between.
+    profile = os.path.join(folder, "board.toml")
+    with open(profile, "w") as f:
+        f.write('format = 1\nname = "a board"\nmeasured_at = ""\ncontended = false\ncontention = ""\n'
+                'storage_path = ""\nint8_gops_per_core = 10\nfloat_gops_per_core = 5\nreads = [{ footprint_bytes = 1048576, threads = 4, '
+                'huge_pages = false, gb_per_s = 8, low = 8, high = 8, runs = 1 }]\nstorage = [{ request_bytes = '
+                '1048576, depth = 8, direct = true, gb_per_s = 0.25, low = 0.2, high = 0.3, runs = 1 }]\n')
+    svg = os.path.join(folder, "curve.svg")
+    board = json.loads(run("plan", tiny, "--context", "64", "--machine", profile, "--json", "--svg", svg, env=env).stdout)
+    check(board["machine"] == "a board" and board["threads"] == 4, f"the profile's machine: {board['machine']}")
+    check(board["rates"]["storage_bytes_per_s"] == 250e6 and board["budget_bytes"] is None, f"{board['rates']}")
+    with open(svg) as f:
+        picture = f.read()
+    check(picture.startswith("<svg") and "prefers-color-scheme" in picture and "<script" not in picture, picture[:100])
+    xml.dom.minidom.parseString(picture)
+    fails(4, ["plan", tiny, "--context", "64", "--memory", "1M"], "does not fit", env=env)
+    fails(3, ["plan", tiny, "--machine", os.path.join(folder, "none.toml")], "none.toml", env=env)
+    fails(2, ["plan", tiny, "--svg", tiny], "is the model itself", env=env)
+
+
 def test_pack():
     model = tiny_file(layers=2)
     pack = os.path.join(T, "tiny.ridge")
@@ -477,9 +533,9 @@ def test_states():
         check(r.returncode == 0, f"run {more}: {r.returncode} {r.stderr}")
         return json.loads(r.stdout) if r.returncode == 0 else {}
 
-    # A sanitizer needs hundreds of MiB for itself, so the budget is what this build asks for.
+    # A sanitizer needs hundreds of MiB for itself, more or less, so the budget is what this build asks for and a sixth.
     refused = run("run", model, "-p", "hi", "--save-state", state, "--context", "200", "--memory", "1M")
-    least = refused.stderr.split("give --memory ")[-1].split()[0]
+    least = str(int(refused.stderr.split("give --memory ")[-1].split("M")[0]) * 7 // 6) + "M"
     for flags in ([], ["--kv-type", "bf16"], ["--kv-type", "q8_0"], ["--kv-type", "f32"], ["--memory", least], ["--numerics", "exact"]):
         saved = run("run", model, "--raw", "-p", long, "-n", "0", "--save-state", state, "--context", "200", *flags)
         check(saved.returncode == 0 and saved.stdout == "\n", f"--save-state {flags}: {saved.returncode} {saved.stderr}")
@@ -504,6 +560,9 @@ def test_states():
     fails(3, ["run", model, "-p", "hi", "--load-state", flipped, "--numerics", "exact"], "damaged")
     fails(2, ["run", model, "-p", "hi", "--save-state", model], "lost")
     fails(5, ["run", model, "-p", "hi", "-n", "0", "--save-state", os.path.join(T, "no", "folder.state")], "folder.state")
+    # Before the model is even looked at: minutes may pass until a state is written.
+    fails(5, ["run", "absent.gguf", "-p", "hi", "--save-state", os.path.join(T, "no", "folder.state")], "folder.state")
+    fails(3, ["run", "absent.gguf", "-p", "hi", "--load-state", os.path.join(T, "absent.state")], "absent.state")
     link = os.path.join(T, "link.state")
     os.symlink(os.path.basename(state), link)
     linked = run("run", model, "--raw", "-p", long, "-n", "0", "--save-state", link)
@@ -517,6 +576,290 @@ def test_states():
     sizes = {t: json.loads(run("info", model, "--json", "--kv-type", t).stdout)["kv_bytes_per_token"] for t in ("f16", "bf16", "q8_0", "f32")}
     check(sizes == {"f16": 128, "bf16": 128, "q8_0": 136, "f32": 256}, f"bytes per token: {sizes}")
     check(json.loads(run("info", model, "--json").stdout)["kv_type"] == "f32", "all weights F32, but not the cache")
+
+
+MACHINE = """format = 1
+name = "a made-up board"
+measured_at = ""
+contended = false
+contention = ""
+storage_path = ""
+reads = [ { footprint_bytes = 1073741824, threads = 1, huge_pages = true, gb_per_s = 10.0, low = 9.0, high = 11.0, runs = 5 } ]
+storage = [
+  { request_bytes = 65536, depth = 1, direct = true, gb_per_s = 0.4, low = 0.4, high = 0.4, runs = 5 },
+  { request_bytes = 1048576, depth = 1, direct = true, gb_per_s = 0.8, low = 0.8, high = 0.8, runs = 5 },
+  { request_bytes = 65536, depth = 16, direct = true, gb_per_s = 0.7, low = 0.7, high = 0.7, runs = 5 },
+  { request_bytes = 1048576, depth = 16, direct = true, gb_per_s = 1.0, low = 1.0, high = 1.0, runs = 5 },
+]
+"""
+
+
+def test_sim():
+    profile = os.path.join(os.path.dirname(__file__), "..", "..", "profiles", "rk3588-anima.toml")
+    table = run("sim", profile, "--steps", "28", "--spectrum")
+    check(table.returncode == 0 and table.stderr == "", f"sim of the profile: {table.returncode} {table.stderr}")
+    for figure in ("1,092", "412.2", "380.5", "1713.78", "1333.28", "published"):
+        check(figure in table.stdout, f"the table lacks {figure}")
+    study = json.loads(run("sim", profile, "--spectrum", "--json").stdout)
+    rows = {r["what"]: r for r in study["document"]}
+    check(rows["calls of an image"]["computed"] == rows["calls of an image"]["published"] == 1092, f"calls: {rows}")
+    merged = json.loads(run("sim", profile, "--spectrum", "--merge", "3", "--json").stdout)
+    check(merged["simulated_contexts"] == 28 and merged["document"] == study["document"], "--merge 3 changes the document's table")
+    ten = json.loads(run("sim", profile, "--computed", "10", "--json").stdout)
+    check({r["what"]: r["computed"] for r in ten["document"]}["calls of an image"] == 840, "10 computed steps make no 840 calls")
+    fails(2, ["sim", profile, "--computed", "29"], "--computed 29")
+    plan = run("plan", profile, "--spectrum")
+    check(plan.returncode == 0 and "1713.8" in plan.stdout, f"plan of a device: {plan.returncode} {plan.stderr}")
+    fails(2, ["plan", profile, "--explain"], "are for models")
+    fails(2, ["sim", profile, "--merge", "0"], "--merge 0")
+    fails(2, ["sim", profile, "--policy", "lru"], "--policy")
+    fails(3, ["sim", "no-such.toml"], "no-such.toml")
+
+    machine = write(os.path.join(T, "machine.toml"), MACHINE.encode())
+    model = tiny_file(layers=4, dim=64, ffn=256)
+    words = ["sim", model, "--machine", machine, "--threads", "1", "--json"]
+    resident = json.loads(run(*words).stdout)
+    check(resident["machine"] == "a made-up board" and resident["rows"][0]["hit_ratio"] == 1, f"resident: {resident}")
+    everything = json.loads(run(*words, "--policy", "all").stdout)
+    check(len(everything["rows"]) == 19, f"{len(everything['rows'])} rows")
+    check(run(*words, "--policy", "all").stdout == json.dumps(everything, indent=2) + "\n" or
+          json.loads(run(*words, "--policy", "all").stdout) == everything, "not the same twice")
+    fails(2, ["sim", model, "--machine", machine, "--policy", "mru"], "s3-fifo")
+    fails(2, ["sim", model, "--machine", machine, "--passes", "1"], "--passes 1")
+    fails(2, ["sim", model, "--steps", "3"], "devices of contexts")
+    fails(3, ["sim", model, "--machine", os.path.join(T, "none.toml")], "none.toml")
+
+    # What a run visited, replayed.
+    visits = os.path.join(T, "visits.json")
+    r = run("run", model, "--raw", "-p", "the", "--temp", "0", "--ignore-eos", "-n", "6", "-q", "--record", visits)
+    check(r.returncode == 0, f"--record: {r.returncode} {r.stderr}")
+    plain = run("run", model, "--raw", "-p", "the", "--temp", "0", "--ignore-eos", "-n", "6", "-q")
+    check(r.stdout == plain.stdout, "recording changes the answer")
+    recorded = json.loads(open(visits).read())
+    check(len(recorded["passes"]) == 6 and len({tuple(p) for p in recorded["passes"][1:]}) == 1, f"passes: {recorded['passes']}")
+    total = sum(recorded["blocks"][b]["memory_bytes"] for b in set(recorded["passes"][1]))
+    replayed = json.loads(run("sim", visits, "--memory", str(total), "--policy", "all", "--json").stdout)
+    hits = {row["policy"]: row["hits"] for row in replayed["rows"]}
+    check(len(hits) == 14 and hits["none"] == 0 and hits["lru"] == hits["belady"] == hits["pin-strided"] > 0, f"hits: {hits}")
+    less = json.loads(run("sim", visits, "--memory", str(total * 3 // 4), "--json").stdout)
+    hits = {row["policy"]: row["hits"] for row in less["rows"]}
+    check(hits["lru"] == 0 < hits["pin-worth"], f"hits with less: {hits}")
+    exported = os.path.join(T, "visits.oracleGeneral")
+    check(run("sim", visits, "--export", exported).returncode == 0, "--export")
+    check(os.path.getsize(exported) == 24 * replayed["visits"], "24 bytes a visit")
+    again = json.loads(run("sim", exported, "--memory", str(total * 3 // 4), "--json").stdout)
+    check([row["hits"] for row in again["rows"]] == [row["hits"] for row in less["rows"]], "oracleGeneral hits otherwise")
+    fails(2, ["sim", visits], "--memory")
+    fails(3, ["sim", write(os.path.join(T, "x.json"), b"{}"), "--memory", "1M"], "x.json")
+    fails(2, ["run", model, "--raw", "-p", "x", "-n", "1", "-q", "--record", model], "--record")
+def test_drafts():
+    """Guesses change no byte: greedy or sampled, whatever ends the text, under a budget, with states."""
+    model, state = tiny_file(layers=2), os.path.join(T, "d.state")
+    text = "the theme of the theme of the theme"
+    foreign = gguf_files.tiny()
+    foreign.keys["tokenizer.ggml.tokens"][40] = "other"
+    small = write(os.path.join(T, "small.gguf"), gguf_files.tiny(layers=1, ffn=96).bytes())
+    foreign = write(os.path.join(T, "foreign.gguf"), foreign.bytes())
+    long = gguf_files.tiny()
+    long.keys["tokenizer.ggml.tokens"] += [f"more{i}" for i in range(600)]
+    long.keys["tokenizer.ggml.token_type"] += [1] * 600
+    long.tensors = [t for t in long.tensors if t[0] != "token_embd.weight"]
+    long.tensor("token_embd.weight", [32, 859], 0.5)
+    long = write(os.path.join(T, "long.gguf"), long.bytes())
+    bare = write(os.path.join(T, "bare.gguf"), gguf_files.tiny(tokenizer=False).bytes())
+    ways = (["--draft-ngram", "3"], ["--draft-ngram", "1", "--draft-tokens", "64"], ["--draft-model", model],
+            ["--draft-model", small, "--draft-tokens", "3"])
+    words = ["run", model, "--raw", "-p", text, "--ignore-eos", "--context", "200"]
+
+    def answer(*more):
+        r = run(*words, *more, "--json")
+        check(r.returncode == 0, f"run {more}: {r.returncode} {r.stderr}")
+        return json.loads(r.stdout) if r.returncode == 0 else {"stats": {}}
+
+    for sampling in (["--temp", "0"], ["--seed", "5"], ["--seed", "6", "--temp", "2", "--top-k", "0", "--repeat-penalty", "1.3"]):
+        want = answer("-n", "60", *sampling)
+        for way in ways:
+            got = answer("-n", "60", *sampling, *way)
+            check(got.get("tokens") == want.get("tokens") and got.get("text") == want.get("text"),
+                  f"{sampling} {way}: {got.get('text')!r}, without {want.get('text')!r}")
+            s = got["stats"]
+            check(s["decode_passes"] + s["accepted_tokens"] == s["decode_tokens"] == 59 and s["accepted_tokens"] <= s["drafted_tokens"],
+                  f"{way}: {s}")
+            if way[1] == model:                    # it agrees with itself
+                check(s["accepted_tokens"] == s["drafted_tokens"] > 0, f"the model drafts for itself: {s}")
+    want = answer("--seed", "5")
+    for way in ways:                               # to the end of the context
+        got = answer("--seed", "5", *way)
+        check(got["stop_reason"] == want["stop_reason"] == "context" and got["tokens"] == want["tokens"], f"a full context, {way}")
+    stop = want["text"][20:23]
+    want = answer("--seed", "5", "--stop", stop)
+    for way in ways:
+        got = answer("--seed", "5", "--stop", stop, *way)
+        check((got["text"], got["stop_reason"]) == (want["text"], want["stop_reason"]), f"--stop {stop!r}, {way}: {got['text']!r}")
+    run(*words, "-n", "0", "--save-state", state)
+    got = answer("-n", "40", "--seed", "5", "--load-state", state, *ways[0])
+    check(got["tokens"] == answer("-n", "40", "--seed", "5")["tokens"] and got["reused_tokens"] > 0, f"with a state: {got}")
+    told = run(*words, "-n", "60", "--temp", "0", "--stats", *ways[0])
+    check("tokens per pass" in told.stderr and "checked" in told.stderr, f"--stats: {told.stderr!r}")
+
+    refused = run(*words, "--memory", "1M", *ways[3])
+    check(refused.returncode == 4 and "draft model: pinned weights" in refused.stderr and "checking 3 drafts" in refused.stderr,
+          f"--memory 1M: {refused.returncode} {refused.stderr}")
+    least = refused.stderr.split("give --memory ")[-1].split()[0]
+    want, got = answer("-n", "30", "--seed", "9"), answer("-n", "30", "--seed", "9", "--memory", least, *ways[3])
+    check(got.get("tokens") == want["tokens"], f"--memory {least}: {got}")
+
+    fails(2, [*words, "--draft-ngram", "0"], "--draft-ngram 0")
+    fails(2, [*words, "--draft-ngram", "-3"], "--draft-ngram")
+    fails(2, [*words, "--draft-ngram", "99999999999"], "1 to 32")
+    fails(2, [*words, "--draft-ngram", "x"], "--draft-ngram")
+    fails(2, [*words, "--draft-ngram", "3", "--draft-tokens", "0"], "--draft-tokens 0")
+    fails(2, [*words, "--draft-ngram", "3", "--draft-tokens", "65"], "1 to 64")
+    fails(2, [*words, "--draft-tokens", "4"], "--draft-ngram or --draft-model")
+    fails(2, [*words, "--draft-ngram", "3", "--draft-model", small], "one of them")
+    fails(3, [*words, "--draft-model", foreign], "token 40")
+    fails(3, [*words, "--draft-model", long], "859 tokens")
+    fails(3, [*words, "--draft-model", bare], "bare.gguf")
+    fails(3, [*words, "--draft-model", os.path.join(T, "absent.gguf")], "absent.gguf")
+
+
+def test_ladder():
+    model = tiny_file(layers=3)
+    few = ["ladder", model, "--stop-available", "1M", "--hold", "0", "--pools", "none"]
+    r = run(*few)
+    check(r.returncode == 0 and "all 7 contexts are loaded" in r.stdout and "one walk over all blocks" in r.stdout, f"ladder: {r.stdout} {r.stderr}")
+    check(all(len(line) <= 110 for line in r.stdout.splitlines()), f"ladder: long lines in {r.stdout}")
+    j = json.loads(run(*few, "--json").stdout)
+    check([x["contexts"] for x in j["rows"]] == [1, 2, 3, 4, 5, 6, 7] and j["end"] == "all_loaded" and len(j["contexts"]) == j["blocks"] == 7, f"ladder: {j['rows']}")
+    check(sum(c["weight_bytes"] for c in j["contexts"]) == j["weight_bytes"] == j["rows"][-1]["weight_bytes"], "ladder: weights")
+    check([k["kind"] for k in j["trend"]["kinds"]] == ["attn", "ffn", "head"], f"ladder: kinds {j['trend']['kinds']}")
+    check(j["release"]["mappings_left"] <= 1 and j["release"]["pss_left"] < 1 << 20, f"ladder leaves {j['release']}")
+    check("hold" not in j and "pools" not in j, "ladder: what was not asked for")
+    steps = json.loads(run(*few, "--json", "--step", "3", "--contexts", "5", "--tokens", "4").stdout)
+    check([x["contexts"] for x in steps["rows"]] == [3, 5] and steps["end"] == "enough" and steps["tokens"] == 4, f"ladder --step 3: {steps['rows']}")
+    pools = run("ladder", model, "--stop-available", "1M", "--hold", "0.2s", "--pools", "2,4,99", "--json")
+    p = json.loads(pools.stdout)
+    check([(x["contexts"], x.get("loaded")) for x in p["pools"]] == [(2, 2), (4, 4)] and "left out" in pools.stderr, f"ladder --pools: {p.get('pools')} {pools.stderr}")
+    check(p["hold"]["seconds"] >= 0.15, f"ladder --hold: {p['hold']}")
+    # A context of a page and a budget for some of them.
+    at = json.loads(run(*few, "--json").stdout)["baseline"]
+    budget = json.loads(run(*few, "--json", "--memory", str(at["pss"] + at["page_tables"] + (512 << 10))).stdout)
+    check(budget["end"] in ("gate", "all_loaded"), f"ladder --memory: {budget['end']}")
+    for flags, part in ((["--stop-available", "4000T"], "--stop-available"), (["--memory", "1"], "--memory")):
+        fails(4, ["ladder", model, "--hold", "0", "--pools", "none", *(["--stop-available", "1M"] if "--memory" in flags else []), *flags], part)
+    for flags in (["--step", "0"], ["--step", "-1"], ["--contexts", "0"], ["--pools", "0"], ["--pools", "4,0"], ["--pools", "x"], ["--hold", "-1"],
+                  ["--hold", "1d"], ["--tokens", "0"], ["--threads", "0"], ["--tokens", "99999999999"]):
+        fails(2, ["ladder", model, *flags], flags[0])
+    for size in ("0", "-1", "1e30", "10Q", ""):
+        fails(2, ["ladder", model, "--stop-available", size], size)
+        fails(2, ["ladder", model, "--stop-swap", size], size)
+    fails(2, ["ladder", model, "--isa", "mmx"], "mmx")
+    fails(2, ["ladder", model, "--io", "pigeon"], "pigeon")
+    fails(3, ["ladder", os.path.join(T, "absent.gguf")], "absent.gguf")
+    fails(3, ["ladder", write(os.path.join(T, "cut.gguf"), open(model, "rb").read()[:-4000])], "cut.gguf")
+
+    def interrupt(words, after):
+        going = subprocess.Popen([A.ridge, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        while int([line for line in open(f"/proc/{going.pid}/status") if line.startswith("SigCgt")][0].split()[1], 16) >> (signal.SIGINT - 1) & 1 == 0:
+            time.sleep(0.01)
+        time.sleep(after)
+        going.send_signal(signal.SIGINT)
+        out, said = going.communicate(timeout=120)
+        return going.returncode, out, said
+
+    code, out, said = interrupt(["ladder", model, "--stop-available", "1M", "--hold", "600s", "--pools", "2", "--json"], 1.5)
+    j = json.loads(out)
+    check(code == 0 and j["end"] == "interrupted" and "Ctrl-C" in said and len(j["rows"]) == 7, f"Ctrl-C while held: {code} {said}")
+    check(j["hold"]["seconds"] < 300 and j["release"]["mappings_left"] <= 1 and "pools" not in j, f"Ctrl-C while held: {j['hold']} {j['release']}")
+    smol = demo_model("SmolLM2-135M-Instruct.Q4_1.gguf")
+    j = json.loads(run("ladder", smol, "--stop-available", "1M", "--hold", "0", "--pools", "none", "--json").stdout)
+    check(j["blocks"] == 61 and j["end"] == "all_loaded", f"ladder smollm2: {j['blocks']} {j['end']} {j['why']}")
+    check(0.9 < j["trend"]["ratio_to_weights"] < 1.2, f"ladder smollm2: memory is {j['trend']['ratio_to_weights']} times the weights")
+    few = json.loads(run("ladder", smol, "--stop-available", "1M", "--hold", "0", "--pools", "none", "--json", "--contexts", "20").stdout)
+    # The head, of another size than the others, is foreseen by its weights.
+    whole, seen = j["rows"][-1]["added_pss"], few["trend"]["by_kind"]["value"]
+    check(abs(seen / whole - 1) < 0.2, f"ladder smollm2: foresees {seen} from 20 contexts, all take {whole}")
+
+
+def test_doctor():
+    model = tiny_file()
+    r = run("doctor", model)
+    check(r.returncode == 0 and r.stderr == "", f"doctor: {r.returncode} {r.stderr}")
+    check(all(len(line.encode()) <= 90 for line in r.stdout.splitlines()), f"doctor: long lines in {r.stdout}")
+    j = json.loads(run("doctor", model, "--json").stdout)
+    check(j["runs"] and j["exit_code"] == 0, f"doctor: {j}")
+    topics = [f["topic"] for f in j["findings"]]
+    for topic in ("memory", "cgroup", "locked memory", "huge pages", "CPU", "CPUs", "O_DIRECT", "io_uring", "storage", "system", "choice", "budget", "context", "plan"):
+        check(topic in topics, f"doctor says nothing of {topic}: {topics}")
+    check(all(f["verdict"] in ("ok", "note", "problem") and f["fact"] and (f["verdict"] == "ok") == ("advice" not in f) for f in j["findings"]), f"doctor: {j['findings']}")
+    before = sorted(os.listdir(T))
+    here = run("doctor", "--json", cwd=T)
+    check(here.returncode == 0 and sorted(os.listdir(T)) == before, f"doctor without a model: {here.returncode} {here.stderr} {os.listdir(T)}")
+    check("this folder" in here.stdout or "O_DIRECT is refused" in here.stdout, f"doctor without a model: {here.stdout}")
+    gone = run("doctor", "--json", cwd="/proc")          # a folder that nobody can write
+    check(gone.returncode == 0 and "cannot be written" in gone.stdout, f"doctor in /proc: {gone.returncode} {gone.stdout[:200]}")
+    small = run("doctor", model, "--memory", "1M", "--json")
+    check(small.returncode == 4 and not json.loads(small.stdout)["runs"] and "does not fit" in small.stderr, f"doctor --memory 1M: {small.returncode} {small.stderr}")
+    absent = run("doctor", os.path.join(T, "absent.gguf"), "--json")
+    check(absent.returncode == 3 and json.loads(absent.stdout)["exit_code"] == 3, f"doctor of no file: {absent.returncode}")
+    cut = run("doctor", write(os.path.join(T, "cut.gguf"), open(model, "rb").read()[:-4000]))
+    check(cut.returncode == 3 and "problem" in cut.stdout and "cut.gguf" in cut.stderr, f"doctor of half a file: {cut.returncode}")
+    mute = run("doctor", write(os.path.join(T, "mute.gguf"), gguf_files.tiny(tokenizer=False).bytes()))
+    check(mute.returncode == 3 and "tokenizer" in mute.stderr, f"doctor of a model without tokenizer: {mute.returncode} {mute.stderr}")
+    fails(2, ["doctor", "--memory", "1G"], "MODEL")
+    fails(2, ["doctor", model, "--memory", "10Q"], "10Q")
+    fails(2, ["doctor", model, "--context", "0"], "--context")
+    # Where the address space is limited, it says so and still works.
+    limited = subprocess.run(["bash", "-c", f"ulimit -v 8000000; '{A.ridge}' doctor --json"], capture_output=True, text=True, cwd=T)
+    if "AddressSanitizer" not in limited.stderr and "ThreadSanitizer" not in limited.stderr:
+        check(limited.returncode == 0 and "RLIMIT_AS" in limited.stdout, f"doctor under ulimit -v: {limited.returncode} {limited.stderr}")
+
+
+def without_io_uring():
+    """In the child: io_uring_setup, _enter and _register answer EPERM, as under the profiles of container engines."""
+    import ctypes
+
+    class Instruction(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint32)]
+
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Instruction))]
+
+    load, at_least, above, ret = 0x20, 0x35, 0x25, 0x06
+    filter = (Instruction * 5)(Instruction(load, 0, 0, 0), Instruction(at_least, 0, 2, 425), Instruction(above, 1, 0, 427),
+                               Instruction(ret, 0, 0, 0x00050000 | 1), Instruction(ret, 0, 0, 0x7FFF0000))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(Program(5, filter)), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no seccomp filter")
+
+
+def test_cases():
+    """What users of other engines filed, on this system itself (docs/cases.md)."""
+    model = tiny_file(layers=3)
+    words = ["-p", "the", "-n", "8", "--temp", "0", "--ignore-eos"]
+    want = run("run", model, *words)
+    check(want.returncode == 0, f"cases: {want.stderr}")
+    locked = subprocess.run(["bash", "-c", f"ulimit -l 0; '{A.ridge}' run '{model}' {' '.join(words)}"], capture_output=True, text=True,
+                            errors="replace", stdin=subprocess.DEVNULL)
+    check(locked.returncode == 0 and locked.stdout == want.stdout, f"no locked memory: {locked.returncode} {locked.stderr}")
+    if os.access("/dev/shm", os.W_OK):
+        # A file system in memory: kernels before 6.6 refuse O_DIRECT there with EINVAL.
+        folder = tempfile.mkdtemp(prefix="ridge-cli-", dir="/dev/shm")
+        try:
+            there = run("run", shutil.copy(model, folder), *words)
+        finally:
+            shutil.rmtree(folder)
+        check(there.returncode == 0 and there.stdout == want.stdout, f"from tmpfs: {there.returncode} {there.stderr}")
+    try:
+        forbidden = run("run", model, *words, preexec_fn=without_io_uring)
+        doctor = json.loads(run("doctor", model, "--json", preexec_fn=without_io_uring).stdout)
+    except subprocess.SubprocessError:
+        raise Skip("needs seccomp filters")
+    check(forbidden.returncode == 0 and forbidden.stdout == want.stdout, f"io_uring forbidden: {forbidden.returncode} {forbidden.stderr}")
+    if "io_uring" in run("doctor", model).stdout and "O_DIRECT is refused" not in forbidden.stderr and "not part of this build" not in forbidden.stderr:
+        check("io_uring is not permitted here" in forbidden.stderr, f"io_uring forbidden, and nothing said: {forbidden.stderr!r}")
+        ring = [f for f in doctor["findings"] if f["topic"] == "io_uring"][0]
+        check(ring["verdict"] == "note" and "refused" in ring["fact"], f"doctor without io_uring: {ring}")
 
 
 def test_example():

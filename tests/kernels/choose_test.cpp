@@ -15,7 +15,7 @@ TEST(KernelList, HasAScalarKernelForEveryOperationAndType) {
     EXPECT_NE(choice.kernels.pack[slot], nullptr) << info.name;
     EXPECT_EQ(choice.kernels.matmul_q8[slot] != nullptr, !info.is_float) << info.name;
   }
-  EXPECT_NE(choice.kernels.exp_sum, nullptr);
+  EXPECT_NE(choice.kernels.soften, nullptr);
 }
 
 TEST(KernelList, IsOrderedFromBestToReference) {

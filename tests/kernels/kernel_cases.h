@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/splitmix.h"
 #include "kernels/choose.h"
 #include "machine/cpu.h"
 
@@ -20,12 +21,7 @@ namespace ridge::test {
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t bits() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
+  uint64_t bits() { return splitmix64(state_); }
   float uniform(float low, float high) { return low + (high - low) * static_cast<float>(bits() >> 40) * 0x1p-24f; }
   std::vector<float> vector(size_t n, float low = -4, float high = 4) {
     std::vector<float> v(n);

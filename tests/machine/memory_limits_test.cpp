@@ -257,5 +257,32 @@ TEST(MemoryLimits, ThisMachine) {
   EXPECT_GT(memory.mapped_files, 0u);
 }
 
+TEST_F(FakeRoot, PressureOfVersionTwo) {
+  meminfo(500);
+  v2_mount();
+  put("proc/self/cgroup", "0::/a/b\n");
+  put("sys/fs/cgroup/a/memory.events", "low 0\nhigh 2\nmax 3\noom 0\n");
+  put("sys/fs/cgroup/a/b/memory.events", "low 9\nhigh 0\nmax 10\noom 0\n");
+  put("sys/fs/cgroup/a/b/memory.pressure", "some avg10=9.00 avg60=0.00\nfull avg10=7.50 avg60=1.00 total=1\n");
+  put("proc/pressure/memory", "some avg10=90.00 avg60=0.00\nfull avg10=1.25 avg60=1.00 total=1\n");
+  const MemoryPressure p = memory_pressure(root_.string());
+  EXPECT_EQ(p.available, 500 * kKiB);
+  EXPECT_EQ(p.limit_hits, 15u);
+  EXPECT_DOUBLE_EQ(p.stalled, 0.075);
+}
+
+TEST_F(FakeRoot, PressureOfVersionOneAndOfNothing) {
+  EXPECT_FALSE(memory_pressure(root_.string()).available);
+  EXPECT_EQ(memory_pressure(root_.string()).limit_hits, 0u);
+  EXPECT_EQ(memory_pressure(root_.string()).stalled, 0);
+  v1_mount();
+  put("proc/self/cgroup", "5:memory:/box\n");
+  put("sys/fs/cgroup/memory/memory.failcnt", "1\n");
+  put("sys/fs/cgroup/memory/box/memory.failcnt", "41\n");
+  put("proc/pressure/memory", "full avg10=nonsense\n");
+  EXPECT_EQ(memory_pressure(root_.string()).limit_hits, 42u);
+  EXPECT_EQ(memory_pressure(root_.string()).stalled, 0);
+}
+
 }  // namespace
 }  // namespace ridge

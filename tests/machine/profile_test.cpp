@@ -50,6 +50,8 @@ MachineProfile example() {
   m.contended = true;
   m.contention = "other processes used 1.02 of a CPU";
   m.storage_path = "/data/models";
+  m.int8_gops_per_core = 512.5;
+  m.float_gops_per_core = 96.25;
   m.reads = {{16384, 1, true, {250.123456, 248, 251, 5}}, {1u << 30, 2, false, {28.25, 28, 28.5, 3}}};
   m.storage = {{1u << 20, 8, true, {2, 1.5, 2.25, 5}}, {1u << 20, 1, false, {0.5, 0.5, 0.5, 1}}};
   return m;
@@ -74,6 +76,8 @@ TEST_F(Profile, SurvivesTheRoundTrip) {
   EXPECT_EQ(loaded.contended, saved.contended);
   EXPECT_EQ(loaded.contention, saved.contention);
   EXPECT_EQ(loaded.storage_path, saved.storage_path);
+  EXPECT_DOUBLE_EQ(loaded.int8_gops_per_core, saved.int8_gops_per_core);
+  EXPECT_DOUBLE_EQ(loaded.float_gops_per_core, saved.float_gops_per_core);
   ASSERT_EQ(loaded.reads.size(), saved.reads.size());
   for (size_t i = 0; i < saved.reads.size(); ++i) {
     EXPECT_EQ(loaded.reads[i].footprint_bytes, saved.reads[i].footprint_bytes);

@@ -263,7 +263,7 @@ class UringLadder : public ::testing::Test {
 
 TEST_F(UringLadder, IsTheAutomaticChoice) {
   FaultySyscalls calls;
-  EXPECT_EQ(with(calls, IoKind::automatic).find("io_uring, O_DIRECT, registered buffers, 32 requests of 512 KiB"), 0u);
+  EXPECT_EQ(with(calls, IoKind::automatic).find("io_uring, O_DIRECT, registered buffers, 32 requests of 256 KiB"), 0u);
 }
 
 TEST_F(UringLadder, NotPermittedOrUnknownFallsToThreads) {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/units.h"
+#include "plan/expert_plan.h"
 
 namespace ridge {
 namespace {
@@ -120,21 +123,26 @@ TEST(Planner, TheBoundIsTheSlowestOfItsParts) {
   EXPECT_DOUBLE_EQ(bound_of(p, all, rates).storage_s, 0);
 }
 
-// Of every 5 blocks of layered() 4 become experts of which a token uses one.
+// Of every 65 matrices of layered() 64 are gates and downs of 32 experts, of which a token uses 2.
 Program with_experts(uint32_t layers, uint64_t slot) {
-  Program p = layered(layers, slot);
-  for (Visit& v : p.visits) {
-    if (v.block % 5 == 0) continue;
-    p.blocks[v.block].on_demand = true;
-    v.chance = 0.25;
+  constexpr uint32_t kExperts = 32, kUsed = 2, kSteps = 1 + 2 * kExperts;
+  Program p = layered(layers / kSteps * kSteps, slot);
+  for (uint32_t s = 0; s < p.steps.size(); ++s) {
+    if (s % kSteps == 0) {
+      p.expert_groups.push_back({.first_step = s + 1, .experts = kExperts, .used = kUsed});
+      continue;
+    }
+    for (const Slice& slice : p.steps[s]) {
+      p.blocks[slice.block].on_demand = true;
+      p.visits[slice.block].chance = static_cast<double>(kUsed) / kExperts;
+    }
   }
-  p.expert_groups.push_back({.first_step = 0, .experts = 4, .used = 1});
   return p;
 }
 
 TEST(Planner, WhatEveryPassNeedsIsPinnedBeforeExperts) {
-  Program p = with_experts(100, 0);
-  const uint64_t dense = 20 * p.blocks[0].memory_bytes;
+  Program p = with_experts(650, 0);
+  const uint64_t dense = 10 * p.blocks[0].memory_bytes;
   for (uint64_t capacity : {dense / 2, dense, 2 * dense}) {
     std::vector<uint8_t> pinned = spread_pins(p, capacity);
     uint64_t used = 0, experts = 0, others = 0;
@@ -144,31 +152,73 @@ TEST(Planner, WhatEveryPassNeedsIsPinnedBeforeExperts) {
       (p.blocks[b].on_demand ? experts : others) += 1;
     }
     EXPECT_LE(used, capacity);
-    EXPECT_EQ(others, std::min<uint64_t>(20, capacity / p.blocks[0].memory_bytes));
+    EXPECT_EQ(others, std::min<uint64_t>(10, capacity / p.blocks[0].memory_bytes));
     EXPECT_EQ(experts > 0, capacity > dense);
   }
 }
 
 TEST(Planner, ExpertsCountByTheirChance) {
-  Program p = with_experts(100, 0);
+  Program p = with_experts(650, 0);
   Placement none{.pinned = std::vector<uint8_t>(p.blocks.size(), 0)};
-  EXPECT_EQ(none.streamed_bytes(p), 40 * p.blocks[0].storage_bytes);
-  EXPECT_EQ(p.memory_bytes_of_a_pass(), 40 * p.blocks[0].memory_bytes);
-  EXPECT_EQ(p.memory_bytes(), 100 * p.blocks[0].memory_bytes);
+  // 10 layers: a block of every pass, and 2 of 32 experts of two blocks.
+  EXPECT_EQ(none.streamed_bytes(p), 10 * 5 * p.blocks[0].storage_bytes);
+  EXPECT_EQ(p.memory_bytes_of_a_pass(), 10 * 5 * p.blocks[0].memory_bytes);
+  EXPECT_EQ(p.memory_bytes(), 650 * p.blocks[0].memory_bytes);
   Rates rates{.storage = 1e6, .memory = 1e9, .rearrange = 1e9};
   EXPECT_DOUBLE_EQ(bound_of(p, none, rates).storage_s, static_cast<double>(none.streamed_bytes(p)) / 1e6);
+  EXPECT_DOUBLE_EQ(chance_of({.block = 0, .cost = {}, .chance = 0.25}, 2), 1 - 0.75 * 0.75);
 }
 
 TEST(Planner, BudgetsHoldWithExpertsToo) {
-  PlanInput in = input(200, 1);
-  in.program = [](uint64_t slot) { return with_experts(200, slot); };
+  PlanInput in = input(650, 1);
+  in.program = [](uint64_t slot) { return with_experts(650, slot); };
   uint64_t least = smallest_account(in).total();
-  for (uint64_t budget = least; budget < least + 3 * kMiB; budget += 137 * kKiB) {
+  bool passing = false, cached = false, pinned = false;
+  for (uint64_t budget = least; budget < least + 7 * kMiB; budget += 97 * kKiB) {
     in.budget = budget;
     auto plan = make_plan(in);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     EXPECT_LE(plan.value().account.total(), budget);
+    const Placement& p = plan.value().placement;
+    const ExpertDemand demand = expert_demand(plan.value().program);
+    EXPECT_LE(p.expert_cache * demand.layers + 2, p.expert_slots);
+    passing |= p.expert_cache == 0 && p.expert_slots > 2;
+    EXPECT_TRUE(p.expert_cache == 0 || p.expert_cache >= demand.per_token);
+    cached |= p.expert_cache > 0;
+    for (BlockId b = 0; b < p.pinned.size(); ++b) pinned |= p.pinned[b] && plan.value().program.blocks[b].on_demand;
+    // No cache before every pass's own blocks are pinned.
+    for (BlockId b = 0; b < p.pinned.size() && p.expert_cache > 0; ++b) {
+      EXPECT_TRUE(p.pinned[b] || plan.value().program.blocks[b].on_demand);
+    }
   }
+  // The sweep meets every way to use the memory.
+  EXPECT_TRUE(passing);
+  EXPECT_TRUE(cached);
+  EXPECT_TRUE(pinned);
+}
+
+TEST(Planner, SaysWhenACacheOfExpertsIsTooSmall) {
+  PlanInput in = input(650, 1);
+  in.program = [](uint64_t slot) { return with_experts(650, slot); };
+  const uint64_t least = smallest_account(in).total();
+  int said = 0, silent = 0;
+  auto says = [](const Plan& plan, const char* word) {
+    return std::any_of(plan.reasons.begin(), plan.reasons.end(),
+                       [&](const std::string& r) { return r.find(word) != std::string::npos; });
+  };
+  for (uint64_t budget = least; budget < least + 7 * kMiB; budget += 97 * kKiB) {
+    in.budget = budget;
+    auto plan = make_plan(in);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const Placement& p = plan.value().placement;
+    const bool too_small = p.streams() && plan.value().expert_room < expert_demand(plan.value().program).per_token;
+    EXPECT_EQ(says(plan.value(), "bypass"), too_small) << budget;
+    EXPECT_TRUE(p.expert_cache == 0 || !too_small);
+    said += too_small ? 1 : 0;
+    silent += too_small ? 0 : 1;
+  }
+  EXPECT_GT(said, 3);
+  EXPECT_GT(silent, 3);
 }
 
 }  // namespace

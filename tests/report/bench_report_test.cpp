@@ -19,6 +19,8 @@ BenchReport some_report() {
   report.machine = {.cpu = "A \"quoted\", CPU", .isa = "avx512", .cpus = 2, .measured_at = "2026-01-31T12:00:00Z"};
   report.model = {.path = "m.gguf", .name = "it's; a, model", .architecture = "llama", .weight_bytes = 1234};
   report.version = "1.2.3";
+  report.kv_type = "q8_0";
+  report.memory_budget = 300 << 20;
   BenchResult decode{.test = BenchTest::decode, .tokens = 64, .depth = 1024, .threads = 2};
   decode.samples = {10, 11, 12, 13, 14};
   decode.tokens_per_s = 12;
@@ -144,6 +146,9 @@ TEST_F(BenchStoreTest, KeepsRunsByLabelAndNumber) {
   ASSERT_TRUE(before.ok()) << before.error().message;
   EXPECT_EQ(before.value().series.size(), 2u);
   EXPECT_EQ(before.value().model, "it's; a, model");
+  EXPECT_EQ(before.value().numerics, "default");
+  EXPECT_EQ(before.value().kv_type, "q8_0");
+  EXPECT_EQ(before.value().memory_budget, 300u << 20);
   EXPECT_EQ(before.value().series[0].samples, std::vector<double>({10, 11, 12, 13, 14}));
   EXPECT_TRUE(before.value().series[1].contended);
   ASSERT_TRUE(second.ok());
@@ -171,6 +176,8 @@ TEST(BenchStore, ReadsItsOwnJsonAndRefusesOther) {
   EXPECT_EQ(run.value().series.size(), 2u);
   EXPECT_EQ(run.value().series[0].depth, 1024u);
   EXPECT_EQ(run.value().cpu, "A \"quoted\", CPU");
+  EXPECT_EQ(run.value().kv_type, "q8_0");
+  EXPECT_EQ(run.value().memory_budget, 300u << 20);
   for (const char* text :
        {"", "[]", "{}", "{\"results\": 1}", "{\"results\": [1]}", "{\"results\": [{\"test\": \"decode\"}]}",
         "{\"results\": [{\"test\": \"decode\", \"tokens\": 1, \"depth\": 0, \"threads\": 1, "
@@ -216,6 +223,24 @@ TEST(BenchCompare, PrintsTableAndJson) {
   auto json = comparison_json(slow, fast);
   EXPECT_EQ(json["tests"][0]["verdict"], "faster");
   EXPECT_EQ(json["a"]["name"], "slow");
+}
+
+TEST(BenchCompare, SaysWhatElseDiffers) {
+  RecordedRun a = run_of("a", {1, 2, 3, 4, 5}), b = a;
+  EXPECT_TRUE(differences(a, b).empty());
+  EXPECT_EQ(comparison_table(a, b).find("not the same"), std::string::npos);
+  b.kv_type = "q8_0";
+  b.memory_budget = 300 << 20;
+  EXPECT_EQ(differences(a, b).size(), 2u);
+  EXPECT_NE(comparison_table(a, b).find("not the same in both: budget: none against 300 MiB"), std::string::npos);
+  EXPECT_EQ(comparison_json(a, b)["differs"].size(), 2u);
+}
+
+TEST(BenchReport, OneRepetitionHasNoInterval) {
+  BenchReport report = some_report();
+  EXPECT_NE(bench_text(report, BenchFormat::table).find("none with one repetition"), std::string::npos);
+  report.results.pop_back();
+  EXPECT_NE(bench_text(report, BenchFormat::table).find("coverage 93.8 %"), std::string::npos);
 }
 
 }  // namespace

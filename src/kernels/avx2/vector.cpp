@@ -20,7 +20,6 @@ const KernelEntry kVectorEntries[] = {
     {Op::softcap, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::softcap), "avx2"},
     {Op::rope_norm, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::rope_norm), "avx2"},
     {Op::rope_neox, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::rope_neox), "avx2"},
-    {Op::exp_sum, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::exp_sum), "avx2"},
     {Op::store_key_f16, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::store_key_f16), "avx2"},
     {Op::store_key_f32, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::store_key_f32), "avx2"},
     {Op::store_value_f16, Isa::avx2, Type::F32, kBitAvx2Fma, RIDGE_KERNEL(Kernel::store_value_f16), "avx2"},

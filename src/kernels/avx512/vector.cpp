@@ -20,7 +20,6 @@ const KernelEntry kVectorEntries[] = {
     {Op::softcap, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::softcap), "avx512"},
     {Op::rope_norm, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rope_norm), "avx512"},
     {Op::rope_neox, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::rope_neox), "avx512"},
-    {Op::exp_sum, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::exp_sum), "avx512"},
     {Op::store_key_f16, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_key_f16), "avx512"},
     {Op::store_key_f32, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_key_f32), "avx512"},
     {Op::store_value_f16, Isa::avx512, Type::F32, kBitAvx512, RIDGE_KERNEL(Kernel::store_value_f16), "avx512"},

@@ -20,7 +20,6 @@ const KernelEntry kVectorEntries[] = {
     {Op::softcap, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::softcap), "neon"},
     {Op::rope_norm, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::rope_norm), "neon"},
     {Op::rope_neox, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::rope_neox), "neon"},
-    {Op::exp_sum, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::exp_sum), "neon"},
     {Op::store_key_f16, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::store_key_f16), "neon"},
     {Op::store_key_f32, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::store_key_f32), "neon"},
     {Op::store_value_f16, Isa::neon, Type::F32, kBitNeon, RIDGE_KERNEL(Kernel::store_value_f16), "neon"},

@@ -100,12 +100,6 @@ void rope_neox(float* head, size_t rot, const float* cos_sin) {
   for (size_t i = 0; i < rot / 2; ++i) rotate(head + i, head + i + rot / 2, cos_sin[2 * i], cos_sin[2 * i + 1]);
 }
 
-float exp_sum(const float* x, size_t n, float max) {
-  Lanes sums;
-  for (size_t i = 0; i < n; ++i) sums.lane[i % 16] += exp_f32(x[i] - max);
-  return sums.sum();
-}
-
 }  // namespace
 
 const KernelEntry kVectorEntries[] = {
@@ -118,7 +112,6 @@ const KernelEntry kVectorEntries[] = {
     {Op::softcap, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(softcap), "scalar"},
     {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "scalar"},
     {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "scalar"},
-    {Op::exp_sum, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(exp_sum), "scalar"},
 };
 const size_t kVectorCount = sizeof(kVectorEntries) / sizeof(kVectorEntries[0]);
 

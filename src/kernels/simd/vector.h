@@ -115,15 +115,6 @@ struct Vector {
     V::store(head + half + i, V::fma(b, cos, V::mul(a, sin)), rest);
   }
 
-  static float exp_sum(const float* x, size_t n, float max) {
-    const size_t whole = n / 16 * 16, rest = n % 16;
-    const F m = V::set(max);
-    F sums = V::zero();
-    for (size_t i = 0; i < whole; i += 16) sums = V::add(sums, M::exp(V::sub(V::load(x + i), m)));
-    if (rest > 0) sums = V::add(sums, V::first(M::exp(V::sub(V::load(x + whole, rest), m)), rest));
-    return V::reduce_add(sums);
-  }
-
   // The keys of 16 consecutive slots are interleaved: dimension i of a slot lies 16 elements after dimension i − 1.
   static void store_key_f16(const float* k, size_t key_dim, void* panels, size_t slot) {
     uint16_t* out = static_cast<uint16_t*>(panels) + slot / 16 * 16 * key_dim + slot % 16;

@@ -1,0 +1,58 @@
+// ridge sim: passes over models, devices of contexts, and traces, in simulated time.
+#include "cli/sim.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge sim rk3588-anima --steps 28 --spectrum      (a device of contexts)\n"
+    "  ridge sim profiles/rk3588-anima.toml --merge 3 --json\n"
+    "  ridge sim model.gguf --memory 300M                (the engine's own plan)\n"
+    "  ridge sim model.gguf --memory 300M --policy all --machine board.toml\n"
+    "  ridge run model.gguf -p Hi --record visits.json\n"
+    "  ridge sim visits.json --memory 200M --policy all\n"
+    "  ridge sim visits.json --export visits.oracleGeneral  (for libCacheSim)";
+
+Result<void> run(const SimFlags& flags) {
+  const std::string& input = flags.engine.model;
+  if (is_profile(input)) return sim_device(flags);
+  if (flags.steps || flags.computed || flags.spectrum || flags.merge) {
+    return usage_error(
+        fmt::format("--steps, --spectrum, --computed and --merge are for devices of contexts, such as "
+                    "rk3588-anima, and {} is none: leave them out",
+                    input));
+  }
+  if (input.ends_with(".json") || input.ends_with(".oracleGeneral")) return sim_trace(flags);
+  return sim_model(flags);
+}
+
+}  // namespace
+
+void add_sim(CLI::App& app) {
+  auto flags = std::make_shared<SimFlags>();
+  auto* command = app.add_subcommand("sim", "simulate a model, a device of contexts, or a trace");
+  add_engine_flags(*command, flags->engine);
+  command->get_option("MODEL")->description("model, device profile (.toml), or trace");
+  auto add = [&](const char* name, auto& value, const char* type, const char* what) {
+    command->add_option(name, value, what)->type_name(type);
+  };
+  add("--machine", flags->machine, "FILE", "machine profile (default: that of `ridge probe`)");
+  add("--policy", flags->policy, "NAME", "what is kept, or all: a table of all of them");
+  add("--passes", flags->passes, "N", "passes to simulate (default 8)");
+  add("--export", flags->export_path, "FILE", "write the order of visits as oracleGeneral");
+  add("--steps", flags->steps, "N", "steps of an image (default: the profile's)");
+  command->add_flag("--spectrum", flags->spectrum, "Spectrum predicts most steps");
+  add("--computed", flags->computed, "N", "so many steps are computed, whatever the rule");
+  add("--merge", flags->merge, "K", "fuse K neighbouring contexts into one");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,34 @@
+// ridge sim and ridge plan for devices: what their files share.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/common.h"
+#include "sim/device_study.h"
+
+namespace ridge::cli {
+
+struct SimFlags {
+  EngineFlags engine;  // of a model; `model` is the input, whatever it is
+  std::optional<std::string> machine, policy, export_path, lock;
+  std::optional<int64_t> steps, computed, merge, passes;
+  bool spectrum = false, json = false;
+};
+
+// A path that exists, or the name of an installed profile: "rk3588-anima", "profiles/rk3588-anima.toml".
+Result<std::string> resolve_profile(const std::string& name);
+// Whether an input of sim and plan is a device of contexts, by its name.
+bool is_profile(const std::string& name);
+
+Result<sim::DriverLock> parse_lock(const std::string& name);  // "none", "init", "init-and-release"
+
+Result<void> sim_device(const SimFlags& flags);  // PROFILE.toml
+Result<void> sim_trace(const SimFlags& flags);   // recorded, or oracleGeneral
+Result<void> sim_model(const SimFlags& flags);   // a program
+
+// `ridge plan PROFILE.toml`: --memory (of added memory; default: the ladder's gate), --steps, --spectrum, --computed,
+// --merge, --lock, --json.
+Result<void> plan_device(const SimFlags& flags);
+
+}  // namespace ridge::cli

@@ -1,0 +1,128 @@
+// ridge sim for models (their programs) and for traces.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/sim.h"
+#include "report/sim_report.h"
+#include "sim/host_model.h"
+#include "sim/recorded_trace.h"
+
+namespace ridge::cli {
+namespace {
+
+Result<uint32_t> passes_of(const SimFlags& flags) {
+  constexpr int64_t kDefault = 8, kMost = 10'000;
+  const int64_t n = flags.passes.value_or(kDefault);
+  if (n < 2 || n > kMost) return usage_error(fmt::format("--passes {} is no usable number: give 2 to {}", n, kMost));
+  return static_cast<uint32_t>(n);
+}
+
+// Rows of policies(): one, or all of them.
+Result<std::vector<const sim::PolicyInfo*>> chosen_policies(const std::string& name) {
+  std::vector<const sim::PolicyInfo*> out;
+  if (name == "all") {
+    for (const sim::PolicyInfo& p : sim::policies()) out.push_back(&p);
+    return out;
+  }
+  const sim::PolicyInfo* info = sim::find_policy(name);
+  if (info == nullptr) {
+    return usage_error(fmt::format("--policy {} is not known: give all, or one of {}", name, sim::policy_names()));
+  }
+  out.push_back(info);
+  return out;
+}
+
+sim::AccessTrace visits_of(const Program& program, uint32_t passes) {
+  sim::AccessTrace trace;
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    trace.begin_pass();
+    for (const Visit& v : program.visits) trace.add(v.block, program.blocks[v.block].memory_bytes);
+  }
+  trace.link();
+  return trace;
+}
+
+}  // namespace
+
+Result<void> sim_trace(const SimFlags& flags) {
+  const std::string& path = flags.engine.model;
+  sim::AccessTrace trace;
+  std::string model;
+  if (path.ends_with(".json")) {
+    sim::RecordedTrace recorded = RIDGE_TRY(sim::read_recorded(path));
+    trace = std::move(recorded.trace);
+    model = recorded.model;
+  } else {
+    trace = RIDGE_TRY(sim::read_oracle_general(path));
+  }
+  if (flags.export_path) {
+    RIDGE_TRY(sim::write_oracle_general(trace, *flags.export_path));
+    note(fmt::format("{} visits written to {}", format_count(trace.accesses.size()), *flags.export_path));
+    if (!flags.engine.memory) return {};
+  }
+  if (!flags.engine.memory) {
+    return usage_error("--memory is missing: how much of the blocks the cache holds, such as 200M");
+  }
+  const uint64_t capacity = RIDGE_TRY(parse_bytes(*flags.engine.memory));
+  ReplayReport report{.input = path, .model = model, .capacity = capacity, .distinct = trace.distinct()};
+  report.accesses = trace.accesses.size();
+  report.passes = trace.pass_begins.size();
+  for (const sim::PolicyInfo* info : RIDGE_TRY(chosen_policies(flags.policy.value_or("all")))) {
+    if (info->reads_ahead) continue;  // hits what it hits without reading ahead: time is another matter
+    auto policy = info->make({.capacity = capacity, .trace = &trace});
+    report.rows.push_back({std::string(info->name), std::string(info->about), sim::replay(*policy, trace)});
+  }
+  if (report.rows.empty()) {
+    return usage_error(
+        fmt::format("--policy {} reads ahead, which changes time and not hits, and a trace has no time: "
+                    "leave '+stream' out",
+                    *flags.policy));
+  }
+  return print(flags.json ? replay_json(report).dump(2) + "\n" : replay_table(report));
+}
+
+Result<void> sim_model(const SimFlags& flags) {
+  const uint32_t passes = RIDGE_TRY(passes_of(flags));
+  EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
+  if (flags.machine) options.machine = *flags.machine;
+  options.need_tokenizer = false;
+  const MachineProfile machine = RIDGE_TRY(load_profile(flags.machine.value_or(default_profile_path())));
+  const auto engine = RIDGE_TRY(Engine::plan_only(options));
+  const Program& program = engine->plan().program;
+  const Placement& placement = engine->plan().placement;
+  if (flags.export_path) {
+    RIDGE_TRY(sim::write_oracle_general(visits_of(program, passes), *flags.export_path));
+    note(fmt::format("{} passes written to {}", passes, *flags.export_path));
+  }
+  const sim::HostMachine host = RIDGE_TRY(
+      sim::host_machine(machine, {.threads = engine->threads(), .footprint_bytes = program.memory_bytes_of_a_pass()}));
+  // All that weights have: a policy may use the slots as well, but for the one that is being computed on.
+  const uint64_t capacity = placement.pinned_bytes(program) +
+                            (placement.slots > 1 ? (placement.slots - 1) * placement.slot_bytes : uint64_t{0});
+  HostReport report{.input = flags.engine.model, .machine = machine.name, .capacity = capacity};
+  report.budget = engine->budget();
+  report.threads = engine->threads();
+  report.weights = program.memory_bytes();
+  report.pinned = placement.pinned_bytes(program);
+  report.slot_bytes = placement.slot_bytes;
+  report.slots = placement.slots;
+  report.bound_s = engine->plan().bound.seconds();
+  report.host = host;
+  auto add = [&](std::string name, std::string about, sim::HostRunOptions run_options) {
+    run_options.passes = passes;
+    report.rows.push_back({std::move(name), std::move(about), sim::run_host(program, placement, host, run_options)});
+  };
+  if (!flags.policy || *flags.policy == "all") add("plan", "what the engine does", {});
+  if (flags.policy) {
+    for (const sim::PolicyInfo* info : RIDGE_TRY(chosen_policies(*flags.policy))) {
+      const uint64_t room = info->foresight == sim::Foresight::order_known ? report.pinned : capacity;
+      add(std::string(info->name), std::string(info->about), {.policy = info->name, .capacity = room});
+    }
+  }
+  return print(flags.json ? host_json(report).dump(2) + "\n" : host_table(report));
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,96 @@
+// The slots of blocks on demand (experts): a cache for each layer, and a few slots that all layers share for what
+// passes by. Which experts are used next is known only when a router has chosen; neighbouring tokens choose alike, so
+// what a layer used lately is worth keeping (streamed blocks of the program's order are the opposite: stream_slots.h).
+//
+// Nothing that the current choice of a layer uses makes room for more of the same choice: what does not fit goes
+// through the shared slots (bypass). Otherwise a cache smaller than one token's demand, or than a prompt batch's, would
+// be emptied before it is used again, and hit nothing.
+//
+//   ExpertCache cache(slot_options, {.memory = slab, .slot_bytes = bytes, .slots = 20});
+//   cache.want(blocks);                              // a router chose: reads begin
+//   auto pieces = RIDGE_TRY(cache.acquire(block));   // waits for the bytes
+//   cache.release(block);
+//
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "memory/stream_slots.h"
+
+namespace ridge {
+
+class ExpertCache {
+ public:
+  // placement.expert_cache of the slots belong to each expert group, the rest to all.
+  ExpertCache(const StreamSlotsOptions& options, const SlotRegion& region);
+
+  // A pass begins: what was wanted and not used is forgotten.
+  void restart();
+  // A router chose these, all of one layer: reads begin as far as slots are free, the rest as they become free.
+  void want(std::span<const BlockId> blocks);
+  // The views live until release().
+  Result<std::span<const PieceView>> acquire(BlockId block);
+  void release(BlockId block);
+
+  using State = StreamSlots::State;
+  State state(BlockId block);
+  void poll();
+
+  std::chrono::nanoseconds waited() const { return loader_.waited(); }
+  // Blocks that were asked for; those that were in a slot; those of the others that went through a shared one.
+  struct Counts {
+    uint64_t asked = 0, hits = 0, passed = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+  // What the description of slots and blocks takes on the heap, for the account.
+  static uint64_t heap_bytes(uint32_t slots, size_t blocks);
+
+ private:
+  using Content = SlotContent;
+  struct Slot : LoadSlot {
+    uint64_t used = 0;  // when it was last wanted or released, in order
+  };
+  struct Use {
+    uint32_t group = 0;
+    int32_t slot = -1;     // where it is, or -1
+    uint32_t choice = 0;   // of its layer, that last wanted it
+    bool waiting = false;  // in wanted_
+    float score = 0;       // uses, older ones counting less, as of `choice`
+  };
+  struct Group {
+    uint32_t first_slot = 0, slots = 0;
+    uint32_t choice = 1;  // counts choices of its router
+  };
+
+  void note_use(BlockId block);
+  float score(const Use& use) const;
+  bool idle(const Slot& slot) const;
+  bool in_use_now(const Slot& slot) const;
+  bool better_victim(const Slot& a, const Slot& b) const;
+  Slot* victim(uint32_t first, uint32_t count, bool of_cache);
+  Slot* slot_for(BlockId block);
+  Result<Slot*> slot_for_demand(BlockId block);
+  void read_ahead();
+  void submit(Slot& slot, BlockId block);
+  void drop(Slot& slot);
+  void note_over(Slot& slot);
+
+  StreamSlotsOptions options_;
+  SlotLoader loader_;
+  std::vector<Slot> slots_;  // those of group 0, of group 1, …, the shared ones
+  std::vector<Group> groups_;
+  std::vector<Use> uses_;      // by block
+  uint32_t first_shared_ = 0;  // slots from here on belong to all
+  std::deque<BlockId> wanted_;
+  std::vector<uint32_t> loading_;  // slots
+  uint64_t clock_ = 0;
+  Counts counts_;
+};
+
+}  // namespace ridge

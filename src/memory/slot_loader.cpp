@@ -1,0 +1,69 @@
+#include "memory/slot_loader.h"
+
+#include <utility>
+
+namespace ridge {
+
+void SlotLoader::forget(LoadSlot& slot) {
+  if (slot.content == SlotContent::ready && source_.trace != nullptr) {
+    const TraceClock::time_point now = TraceClock::now();
+    source_.trace->add({.lane = Lane::release, .block = slot.block, .begin = now, .end = now});
+  }
+  slot.content = SlotContent::nothing;
+  slot.error.reset();
+}
+
+void SlotLoader::submit(LoadSlot& slot, BlockId block) {
+  const std::vector<PiecePlace>& places = source_.layout->in_slot(block);
+  const Program& program = *source_.program;
+  forget(slot);
+  slot.content = SlotContent::loading;
+  slot.block = block;
+  slot.tag = next_tag_;
+  next_tag_ = next_tag_ == options_.last_tag ? options_.first_tag : next_tag_ + 1;
+  slot.pieces.clear();
+  if (source_.trace != nullptr) slot.submitted = TraceClock::now();
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Piece& piece = program.blocks[block].pieces[i];
+    const StoredTensor& t = program.tensors[piece.tensor];
+    auto submitted = source_.io->submit({.file = t.file,
+                                         .offset = t.stored_offset(piece.row_begin),
+                                         .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
+                                         .into = slot.memory + places[i].into,
+                                         .tag = slot.tag,
+                                         .urgent = options_.urgent});
+    // Whoever acquires the block is told; what was submitted before must still arrive first.
+    if (!submitted.ok() && !slot.error) slot.error = submitted.error();
+    slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});
+  }
+}
+
+Result<void> SlotLoader::finish(LoadSlot& slot) {
+  auto done = source_.io->wait(slot.tag);
+  if (source_.trace != nullptr) {
+    source_.trace->add({.lane = Lane::read,
+                        .block = slot.block,
+                        .begin = slot.submitted,
+                        .end = TraceClock::now(),
+                        .bytes = source_.program->blocks[slot.block].storage_bytes});
+  }
+  slot.content = SlotContent::ready;
+  if (done.ok() && !slot.error) return {};
+  slot.content = SlotContent::nothing;
+  if (slot.error) return *std::exchange(slot.error, std::nullopt);
+  return done;
+}
+
+Result<void> SlotLoader::arrive(LoadSlot& slot, const Wait& wait) {
+  const bool waits = wait.unforeseen || !source_.io->ready(slot.tag);
+  auto done = finish(slot);
+  if (!waits) return done;
+  const auto end = TraceClock::now();
+  waited_ += end - wait.since;
+  if (source_.trace != nullptr) {
+    source_.trace->add({.lane = Lane::wait, .block = slot.block, .begin = wait.since, .end = end, .bytes = 0});
+  }
+  return done;
+}
+
+}  // namespace ridge

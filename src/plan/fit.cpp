@@ -1,0 +1,174 @@
+#include "plan/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "memory/io_engine.h"
+#include "plan/expert_plan.h"
+
+namespace ridge {
+namespace {
+
+// A plan on the way: settle() sizes slots and account to the pins, and says whether that is within the budget.
+class Fitting {
+ public:
+  Fitting(const PlanInput& input, const Program& program, Plan& plan, bool busy)
+      : input_(input), program_(program), plan_(plan), busy_(busy), fixed_(input.fixed(program, plan.batch)) {}
+
+  bool settle(bool keep_gathered) {
+    plan_.keep_gathered = keep_gathered;
+    plan_.placement.slot_bytes = slot_room(program_, plan_.placement.pinned, SlotKind::in_order);
+    plan_.placement.slots = busy_ ? busy_slots(plan_.placement.slot_bytes) : 2;
+    plan_.account = with_weights(fixed_, program_, plan_.placement, input_, keep_gathered);
+    return !input_.budget || plan_.account.total() <= *input_.budget;
+  }
+  void use_two_slots() { busy_ = false; }
+  uint64_t left() const { return input_.budget ? *input_.budget - plan_.account.total() : UINT64_MAX; }
+  uint64_t over() const { return plan_.account.total() - *input_.budget; }
+
+  bool fits_resident() {
+    if (input_.most_pinned && program_.memory_bytes() > *input_.most_pinned) return false;
+    plan_.placement.pinned.assign(program_.blocks.size(), 1);
+    return settle(true) || settle(false);
+  }
+
+  bool fits_streamed() {
+    plan_.placement.pinned.assign(program_.blocks.size(), 0);
+    if (!settle(false)) return false;
+    provide_for_experts();
+    uint64_t capacity = left();
+    if (input_.most_pinned) capacity = std::min(capacity, *input_.most_pinned);
+    // Pins and slot depend on each other (the slot holds the largest block that is not pinned), so the capacity is
+    // lowered until the sum fits.
+    for (;;) {
+      plan_.placement.pinned = spread_pins(program_, capacity);
+      if (settle(false)) return true;
+      capacity = capacity > over() ? capacity - over() : 0;
+    }
+  }
+
+ private:
+  // Slots of experts beyond the two that are needed. A cache is worth its memory only where all else is pinned.
+  void provide_for_experts() {
+    const uint64_t room = slot_room(program_, plan_.placement.pinned, SlotKind::on_demand);
+    if (room == 0) return;
+    const ExpertDemand demand = expert_demand(program_);
+    uint64_t capacity = left();
+    if (input_.most_pinned) capacity = std::min(capacity, *input_.most_pinned);
+    const uint64_t in_order = program_.memory_bytes() - demand.memory_bytes;
+    ExpertSplit split;
+    if (capacity > in_order) {
+      split = split_for_experts(demand, input_.rates, room, capacity - in_order);
+    } else {
+      split.passing = passing_slots(demand, 0, room, capacity);
+    }
+    apply(split, demand);
+    // The account counts in steps of 2 MiB; an estimate that was too large by one is corrected.
+    while (!settle(false) && split.cache > demand.per_token) {
+      --split.cache;
+      apply(split, demand);
+    }
+    if (settle(false)) return;
+    apply({.room = split.room}, demand);
+    (void)settle(false);
+  }
+
+  void apply(const ExpertSplit& split, const ExpertDemand& demand) {
+    plan_.placement.expert_cache = split.cache;
+    plan_.placement.expert_slots = split.passing + split.cache * demand.layers;
+    plan_.placement.expert_policy = split.policy;
+    plan_.expert_hits = split.hits;
+    plan_.expert_room = split.room;
+  }
+
+  const PlanInput& input_;
+  const Program& program_;
+  Plan& plan_;
+  bool busy_;
+  Account fixed_;
+};
+
+}  // namespace
+
+uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned, SlotKind kind) {
+  constexpr uint64_t kSlack = 64;
+  uint64_t most = 0;
+  for (BlockId b = 0; b < program.blocks.size(); ++b) {
+    if (pinned[b] || program.blocks[b].on_demand != (kind == SlotKind::on_demand)) continue;
+    uint64_t room = kSlack;
+    for (const Piece& p : program.blocks[b].pieces) {
+      const StoredTensor& t = program.tensors[p.tensor];
+      room += read_span(t.stored_offset(p.row_begin), t.stored_bytes(p.row_begin, p.row_end));
+    }
+    most = std::max(most, room);
+  }
+  return round_up(most, kIoAlign);
+}
+
+Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input,
+                     bool keep) {
+  SourceMemory m = StreamingSource::memory(program, placement, input.gathered, keep);
+  fixed.add("pinned weights", m.pins);
+  fixed.add(fmt::format("{} stream slots", placement.slots), m.slots);
+  fixed.add(fmt::format("{} slots for experts", placement.expert_slots), m.experts);
+  fixed.add("embedding rows", m.gathered);
+  fixed.add("I/O buffers", m.io);
+  return fixed;
+}
+
+uint32_t busy_slots(uint64_t room) {
+  // What saturates single drives (docs/streaming.md); more requests are not started at a time anyway (io_engine.h).
+  constexpr uint64_t kInFlight = 8 * kMiB;
+  constexpr uint64_t kMost = 8;
+  if (room == 0) return 2;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(1 + (kInFlight + room - 1) / room, 2, kMost));
+}
+
+std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch) {
+  Plan plan;
+  plan.batch = batch;
+  Fitting fitting(input, program, plan, true);
+  if (fitting.fits_resident() || fitting.fits_streamed()) return plan;
+  fitting.use_two_slots();
+  if (fitting.fits_streamed()) return plan;
+  return std::nullopt;
+}
+
+void improve_pins(const PlanInput& input, const PassModels& models, Plan& plan) {
+  // Choosing costs milliseconds; the first capacity nearly always fits, since what changes is only which blocks.
+  constexpr int kTries = 4;
+  uint64_t in_order = 0, on_demand = 0;
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    if (!plan.placement.pinned[b]) continue;
+    (plan.program.blocks[b].on_demand ? on_demand : in_order) += plan.program.blocks[b].memory_bytes;
+  }
+  Plan trial;
+  trial.placement = plan.placement;
+  trial.batch = plan.batch;
+  Fitting fitting(input, plan.program, trial, plan.placement.slots > 2);
+  if (!fitting.settle(plan.keep_gathered)) return;
+  uint64_t capacity = in_order + fitting.left();
+  if (input.most_pinned) capacity = std::min(capacity, *input.most_pinned - std::min(*input.most_pinned, on_demand));
+  const double before = models.seconds(plan.placement.pinned, plan.placement.slots);
+  for (int t = 0; t < kTries; ++t) {
+    const PinChoice choice = choose_pins(plan.program, models, capacity);
+    for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+      if (!plan.program.blocks[b].on_demand) trial.placement.pinned[b] = choice.pinned[b];
+    }
+    if (!fitting.settle(plan.keep_gathered)) {
+      if (capacity <= fitting.over()) return;
+      capacity -= fitting.over();
+      continue;
+    }
+    plan.pin_gap = choice.gap;
+    plan.pins_exact = choice.exact;
+    if (models.seconds(trial.placement.pinned, trial.placement.slots) > before) return;
+    plan.placement = trial.placement;
+    plan.account = trial.account;
+    return;
+  }
+}
+
+}  // namespace ridge

@@ -1,0 +1,115 @@
+#include "plan/plan_reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "plan/expert_plan.h"
+#include "plan/fit.h"
+
+namespace ridge {
+namespace {
+
+// Bytes of experts that a decode pass demands and that are not pinned, as expected.
+uint64_t demanded_experts(const Plan& plan) {
+  double sum = 0;
+  for (const Visit& v : plan.program.visits) {
+    const Block& block = plan.program.blocks[v.block];
+    if (block.on_demand && !plan.placement.pinned[v.block]) sum += v.chance * static_cast<double>(block.storage_bytes);
+  }
+  return static_cast<uint64_t>(sum);
+}
+
+std::string ms(double seconds) { return fmt::format("{:.1f} ms", seconds * 1e3); }
+
+std::string pins_sentence(const Plan& plan) {
+  const Program& program = plan.program;
+  const size_t pinned = static_cast<size_t>(std::count(plan.placement.pinned.begin(), plan.placement.pinned.end(), 1));
+  std::string quality = plan.pins_exact ? "no other choice saves more time"
+                        : plan.pin_gap < 5e-5
+                            ? "no other choice saves 0.01 % more time"
+                            : fmt::format("no other choice saves {:.2f} % more time", plan.pin_gap * 100);
+  return fmt::format(
+      "{} of {} blocks are pinned ({}), chosen by seconds saved per byte ({}) and spread over the pass in "
+      "time, so that reads hide behind computing",
+      pinned, program.blocks.size(), format_bytes(plan.placement.pinned_bytes(program)), quality);
+}
+
+std::string hiding_sentence(const Plan& plan) {
+  const PassForecast& f = plan.decode;
+  if (f.seconds <= f.compute_s * 1.01) {
+    return fmt::format("reading ({}) hides behind computing ({}) entirely: more memory would not help decoding",
+                       ms(f.read_s), ms(f.compute_s));
+  }
+  return fmt::format("a decode pass takes {}: computing {}, of reading {} the rest is waited for", ms(f.seconds),
+                     ms(f.compute_s), ms(f.read_s));
+}
+
+void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
+  const uint64_t room = slot_room(plan.program, plan.placement.pinned, SlotKind::on_demand);
+  if (room == 0) return;
+  const Placement& p = plan.placement;
+  const ExpertDemand demand = expert_demand(plan.program);
+  size_t pinned = 0;
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    pinned += plan.program.blocks[b].on_demand && p.pinned[b] ? 1 : 0;
+  }
+  reasons.push_back(fmt::format(
+      "{} of {} expert blocks are pinned, after what every pass needs; the others come when a router chooses them, "
+      "through {} slots of {}: {} per token if all are chosen alike",
+      pinned, demand.blocks, p.expert_slots, format_bytes(room), format_bytes(demanded_experts(plan))));
+  if (p.expert_cache == 0) {
+    reasons.push_back(
+        plan.expert_room < demand.per_token
+            ? fmt::format(
+                  "guard: experts pass by (bypass) instead of being cached: {} blocks for each of {} layers are all "
+                  "that fits, a token demands {} of a layer, and a smaller cache would be emptied before it is "
+                  "used again",
+                  plan.expert_room, demand.layers, demand.per_token)
+            : "experts are not cached: pinned ones, which need no rearranging, save more than a cache of the same "
+              "size");
+    return;
+  }
+  reasons.push_back(fmt::format(
+      "each of {} layers keeps {} expert blocks of its own, and makes room by {}; {:.0f} % of "
+      "visits to unpinned experts should need no read. What one pass wants beyond that passes "
+      "by and evicts nothing that the same pass uses",
+      demand.layers, p.expert_cache,
+      p.expert_policy == ExpertPolicy::lru ? "dropping the one used longest ago (lru)"
+                                           : "dropping the one used least, older uses counting less (decayed lfu)",
+      plan.expert_hits * 100));
+}
+
+void explain_streams(const Plan& plan, std::vector<std::string>& reasons) {
+  const uint64_t in_order = plan.placement.streamed_bytes(plan.program) - demanded_experts(plan);
+  if (plan.placement.slot_bytes > 0) {
+    reasons.push_back(
+        fmt::format("{} stream per pass through {} slots of {}, which keep the device busy while one is computed on; "
+                    "after the last block the first is read",
+                    format_bytes(in_order), plan.placement.slots == 2 ? "two" : std::to_string(plan.placement.slots),
+                    format_bytes(plan.placement.slot_bytes)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> reasons_of(const Plan& plan, const PlanInput& input) {
+  std::vector<std::string> reasons;
+  if (!plan.placement.streams()) {
+    reasons.push_back(
+        fmt::format("resident: all {} of weights fit beside the rest", format_bytes(plan.program.memory_bytes())));
+  } else {
+    reasons.push_back(pins_sentence(plan));
+    explain_streams(plan, reasons);
+    explain_experts(plan, reasons);
+    reasons.push_back(hiding_sentence(plan));
+  }
+  reasons.push_back(fmt::format("prompts are read {} tokens per pass", plan.batch));
+  reasons.push_back(
+      fmt::format("bound of a decode pass: {} ({})", ms(plan.bound.seconds()),
+                  input.rates.measured() ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
+  return reasons;
+}
+
+}  // namespace ridge

@@ -1,0 +1,96 @@
+#include "report/sim_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+
+namespace ridge {
+namespace {
+
+double per_second(double seconds) { return seconds > 0 ? 1 / seconds : 0; }
+
+uint64_t whole_bytes(double bytes) { return static_cast<uint64_t>(bytes + 0.5); }
+
+}  // namespace
+
+std::string host_table(const HostReport& report) {
+  const sim::StorageQueue& q = report.host.storage;
+  std::string text = fmt::format(
+      "{} on {}, {} thread{}, budget {}\n"
+      "weights {}, pinned {}, {} slots of {}; bound {:.1f} ms\n"
+      "panels {:.1f} GB/s, rows {:.1f} GB/s; storage {:.2f} GB/s, {:.0f} µs a request and {:.0f} µs latency, {} of "
+      "{}\n\n",
+      report.input, report.machine, report.threads, report.threads == 1 ? "" : "s", format_bytes(report.budget),
+      format_bytes(report.weights), format_bytes(report.pinned), report.slots, format_bytes(report.slot_bytes),
+      report.bound_s * 1e3, report.host.panel_bytes_per_s / 1e9, report.host.row_bytes_per_s / 1e9, q.bytes_per_s / 1e9,
+      q.request_s * 1e6, q.latency_s * 1e6, q.depth, format_bytes(q.request_bytes));
+  text += fmt::format("{:<20} {:>8} {:>9} {:>9} {:>10} {:>6}\n", "", "tok/s", "ms/pass", "waits ms", "read", "hits");
+  for (const HostRow& row : report.rows) {
+    text += fmt::format("{:<20} {:>8.2f} {:>9.2f} {:>9.2f} {:>10} {:>5.1f}%  {}\n", row.name,
+                        per_second(row.run.pass_s), row.run.pass_s * 1e3, row.run.waited_s * 1e3,
+                        format_bytes(whole_bytes(row.run.read_bytes)), row.run.hit_ratio * 100, row.about);
+  }
+  return text;
+}
+
+nlohmann::ordered_json host_json(const HostReport& report) {
+  nlohmann::ordered_json j = {
+      {"input", report.input},         {"machine", report.machine},       {"threads", report.threads},
+      {"budget_bytes", report.budget}, {"weights_bytes", report.weights}, {"pinned_bytes", report.pinned},
+      {"slots", report.slots},         {"slot_bytes", report.slot_bytes}, {"policy_capacity_bytes", report.capacity},
+      {"bound_s", report.bound_s}};
+  const sim::HostMachine& host = report.host;
+  j["model"] = {{"panel_bytes_per_s", host.panel_bytes_per_s},
+                {"row_bytes_per_s", host.row_bytes_per_s},
+                {"visit_s", host.visit_s},
+                {"streamed_visit_s", host.streamed_visit_s},
+                {"pass_s", host.pass_s},
+                {"storage_bytes_per_s", host.storage.bytes_per_s},
+                {"storage_request_s", host.storage.request_s},
+                {"storage_latency_s", host.storage.latency_s}};
+  j["rows"] = nlohmann::ordered_json::array();
+  for (const HostRow& row : report.rows) {
+    j["rows"].push_back({{"policy", row.name},
+                         {"about", row.about},
+                         {"tokens_per_s", per_second(row.run.pass_s)},
+                         {"pass_s", row.run.pass_s},
+                         {"waited_s", row.run.waited_s},
+                         {"read_bytes", whole_bytes(row.run.read_bytes)},
+                         {"visited_bytes", whole_bytes(row.run.visited_bytes)},
+                         {"hit_ratio", row.run.hit_ratio}});
+  }
+  return j;
+}
+
+std::string replay_table(const ReplayReport& report) {
+  std::string text =
+      fmt::format("{}{}: {} visits of {} blocks in {} passes; the cache holds {}\n\n", report.input,
+                  report.model.empty() ? "" : " (" + report.model + ")", format_count(report.accesses),
+                  format_count(report.distinct), format_count(report.passes), format_bytes(report.capacity));
+  text += fmt::format("{:<14} {:>10} {:>7} {:>10}\n", "", "hits", "", "of bytes");
+  for (const ReplayRow& row : report.rows) {
+    text += fmt::format("{:<14} {:>10} {:>6.1f}% {:>9.1f}%  {}\n", row.name, format_count(row.stats.hits),
+                        row.stats.hit_ratio() * 100, row.stats.hit_size_ratio() * 100, row.about);
+  }
+  return text;
+}
+
+nlohmann::ordered_json replay_json(const ReplayReport& report) {
+  nlohmann::ordered_json j = {{"input", report.input},     {"model", report.model},
+                              {"visits", report.accesses}, {"blocks", report.distinct},
+                              {"passes", report.passes},   {"capacity_bytes", report.capacity}};
+  j["rows"] = nlohmann::ordered_json::array();
+  for (const ReplayRow& row : report.rows) {
+    j["rows"].push_back({{"policy", row.name},
+                         {"about", row.about},
+                         {"hits", row.stats.hits},
+                         {"hit_ratio", row.stats.hit_ratio()},
+                         {"hit_bytes", row.stats.hit_size},
+                         {"hit_bytes_ratio", row.stats.hit_size_ratio()}});
+  }
+  return j;
+}
+
+}  // namespace ridge
