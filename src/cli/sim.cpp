@@ -17,14 +17,15 @@ constexpr const char* kExamples =
     "  ridge sim model.gguf --memory 300M --policy all --machine board.toml\n"
     "  ridge run model.gguf -p Hi --record visits.json\n"
     "  ridge sim visits.json --memory 200M --policy all\n"
+    "  ridge sim model.gguf --memory 300M --trace sim.json\n"
     "  ridge sim visits.json --export visits.oracleGeneral  (for libCacheSim)";
 
 Result<void> run(const SimFlags& flags) {
   const std::string& input = flags.engine.model;
   if (is_profile(input)) return sim_device(flags);
-  if (flags.steps || flags.computed || flags.spectrum || flags.merge) {
+  if (flags.steps || flags.computed || flags.spectrum || flags.merge || flags.lock) {
     return usage_error(
-        fmt::format("--steps, --spectrum, --computed and --merge are for devices of contexts, such as "
+        fmt::format("--steps, --spectrum, --computed, --merge and --lock are for devices of contexts, such as "
                     "rk3588-anima, and {} is none: leave them out",
                     input));
   }
@@ -46,10 +47,12 @@ void add_sim(CLI::App& app) {
   add("--policy", flags->policy, "NAME", "what is kept, or all: a table of all of them");
   add("--passes", flags->passes, "N", "passes to simulate (default 8)");
   add("--export", flags->export_path, "FILE", "write the order of visits as oracleGeneral");
+  add("--trace", flags->trace, "FILE", "write what would happen when, for `ridge report`");
   add("--steps", flags->steps, "N", "steps of an image (default: the profile's)");
   command->add_flag("--spectrum", flags->spectrum, "Spectrum predicts most steps");
   add("--computed", flags->computed, "N", "so many steps are computed, whatever the rule");
   add("--merge", flags->merge, "K", "fuse K neighbouring contexts into one");
+  add("--lock", flags->lock, "NAME", "what the driver excludes, for --trace: none, init, init-and-release");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

@@ -11,7 +11,10 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/sim.h"
+#include "cli/trace_file.h"
 #include "report/device_report.h"
+#include "report/sim_trace_info.h"
+#include "sim/sim_trace.h"
 #include "sim/spectrum.h"
 
 namespace ridge::cli {
@@ -87,18 +90,9 @@ Result<sim::DriverLock> parse_lock(const std::string& name) {
   return usage_error(fmt::format("--lock {} is not known: give none, init or init-and-release", name));
 }
 
-Result<void> sim_device(const SimFlags& flags) {
-  RIDGE_TRY(only_of_devices(flags));
-  const sim::ContextDevice device = RIDGE_TRY(sim::load_context_device(RIDGE_TRY(resolve_profile(flags.engine.model))));
-  sim::StudyOptions options;
-  options.computed_steps = RIDGE_TRY(computed_steps(flags, device));
-  options.merge = RIDGE_TRY(whole(flags.merge, 1, 1, kMostMerged, "--merge"));
-  const sim::DeviceStudy study = sim::study_device(device, options);
-  return print(flags.json ? study_json(device, study).dump(2) + "\n" : study_table(device, study));
-}
+namespace {
 
-Result<void> plan_device(const SimFlags& flags) {
-  const sim::ContextDevice device = RIDGE_TRY(sim::load_context_device(RIDGE_TRY(resolve_profile(flags.engine.model))));
+Result<sim::DevicePlan> planned(const SimFlags& flags, const sim::ContextDevice& device) {
   sim::DevicePlanOptions options;
   options.computed_steps = RIDGE_TRY(computed_steps(flags, device));
   options.merge = RIDGE_TRY(whole(flags.merge, 1, 1, kMostMerged, "--merge"));
@@ -106,7 +100,46 @@ Result<void> plan_device(const SimFlags& flags) {
     options.budget_mib = static_cast<double>(RIDGE_TRY(parse_bytes(*flags.engine.memory))) / static_cast<double>(kMiB);
   }
   options.lock = RIDGE_TRY(parse_lock(flags.lock.value_or("none")));
-  const sim::DevicePlan plan = RIDGE_TRY(sim::plan_device(device, options));
+  return sim::plan_device(device, options);
+}
+
+// A study has many runs; the trace is of the one that a plan would choose.
+Result<void> trace_plan(const SimFlags& flags, const sim::ContextDevice& whole_device) {
+  TraceFile file = RIDGE_TRY(TraceFile::create(*flags.trace, "ridge sim"));
+  const sim::DevicePlan plan = RIDGE_TRY(planned(flags, whole_device));
+  const uint32_t merge = static_cast<uint32_t>(flags.merge.value_or(1));
+  const sim::ContextDevice device = merge > 1 ? sim::merged(whole_device, merge) : whole_device;
+  const sim::LadderFit fit = sim::fit_ladder(whole_device);
+  const sim::LifecycleRun run = sim::run_lifecycle(device, fit, plan.best.options);
+  const Program program = device.program();
+  sim::write_trace(run.sim, run.result,
+                   {.ends = run.pass_ends,
+                    .name = "pass",
+                    .base_bytes = static_cast<uint64_t>(std::max(0.0, fit.base_mib) * static_cast<double>(kMiB))},
+                   *file.trace());
+  return file.finish(device_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
+                                        .device = &device,
+                                        .program = &program,
+                                        .plan = &plan}));
+}
+
+}  // namespace
+
+Result<void> sim_device(const SimFlags& flags) {
+  RIDGE_TRY(only_of_devices(flags));
+  if (!flags.trace && flags.lock) return usage_error("--lock is for --trace here: the table shows every lock; leave it out");
+  const sim::ContextDevice device = RIDGE_TRY(sim::load_context_device(RIDGE_TRY(resolve_profile(flags.engine.model))));
+  sim::StudyOptions options;
+  options.computed_steps = RIDGE_TRY(computed_steps(flags, device));
+  options.merge = RIDGE_TRY(whole(flags.merge, 1, 1, kMostMerged, "--merge"));
+  if (flags.trace) RIDGE_TRY(trace_plan(flags, device));
+  const sim::DeviceStudy study = sim::study_device(device, options);
+  return print(flags.json ? study_json(device, study).dump(2) + "\n" : study_table(device, study));
+}
+
+Result<void> plan_device(const SimFlags& flags) {
+  const sim::ContextDevice device = RIDGE_TRY(sim::load_context_device(RIDGE_TRY(resolve_profile(flags.engine.model))));
+  const sim::DevicePlan plan = RIDGE_TRY(planned(flags, device));
   return print(flags.json ? device_plan_json(device, plan).dump(2) + "\n" : device_plan_table(device, plan));
 }
 

@@ -1,14 +1,19 @@
 // ridge sim for models (their programs) and for traces.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/sim.h"
+#include "cli/trace_file.h"
 #include "report/sim_report.h"
+#include "report/sim_trace_info.h"
 #include "sim/host_model.h"
 #include "sim/recorded_trace.h"
+#include "sim/sim_trace.h"
 
 namespace ridge::cli {
 namespace {
@@ -45,10 +50,16 @@ sim::AccessTrace visits_of(const Program& program, uint32_t passes) {
   return trace;
 }
 
+Result<TraceFile> trace_file(const SimFlags& flags) {
+  if (flags.policy == "all") return usage_error("--trace follows one run: name one --policy, or none for the plan");
+  return TraceFile::create(*flags.trace, "ridge sim");
+}
+
 }  // namespace
 
 Result<void> sim_trace(const SimFlags& flags) {
   const std::string& path = flags.engine.model;
+  if (flags.trace) return usage_error("--trace needs time, which recorded visits have none of: simulate the model");
   sim::AccessTrace trace;
   std::string model;
   if (path.ends_with(".json")) {
@@ -86,6 +97,8 @@ Result<void> sim_trace(const SimFlags& flags) {
 
 Result<void> sim_model(const SimFlags& flags) {
   const uint32_t passes = RIDGE_TRY(passes_of(flags));
+  std::optional<TraceFile> trace;
+  if (flags.trace) trace.emplace(RIDGE_TRY(trace_file(flags)));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
   if (flags.machine) options.machine = *flags.machine;
   options.need_tokenizer = false;
@@ -121,6 +134,21 @@ Result<void> sim_model(const SimFlags& flags) {
       const uint64_t room = info->foresight == sim::Foresight::order_known ? report.pinned : capacity;
       add(std::string(info->name), std::string(info->about), {.policy = info->name, .capacity = room});
     }
+  }
+  if (trace) {
+    RIDGE_TRY(refuse_overwriting(*flags.trace, engine->model().file().files(), "--trace"));
+    const sim::HostRun& traced = report.rows.front().run;
+    sim::write_trace(traced.sim, traced.result, {.ends = traced.pass_ends, .name = "decode", .tokens = 1},
+                     *trace->trace());
+    RIDGE_TRY(trace->finish(
+        host_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
+                         .plan = &engine->plan(),
+                         .machine = machine.name,
+                         .policy = flags.policy.value_or(""),
+                         .machine_measured = engine->rates().measured(),
+                         .threads = engine->threads(),
+                         .budget_bytes = engine->budget_is_promise() ? engine->budget() : 0,
+                         .storage_roof_bytes_per_s = host.storage.bytes_per_s})));
   }
   return print(flags.json ? host_json(report).dump(2) + "\n" : host_table(report));
 }

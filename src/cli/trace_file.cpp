@@ -22,11 +22,22 @@ Result<TraceFile> TraceFile::create(const std::string& path, std::string produce
 
 Result<void> TraceFile::finish(const Engine& engine) {
   trace_->flush();
-  const uint64_t left_out = trace_->dropped() + writer_->left_out();
-  RIDGE_TRY(writer_->finish(engine_trace_info(engine, {.producer = producer_, .start = start_, .left_out = left_out})));
-  if (left_out > 0) {
-    note(fmt::format("{}: the last {} events are left out: a trace holds at most {}", path_, format_count(left_out),
-                     format_count(ChromeTraceWriter::kMostEvents)));
+  return write(engine_trace_info(engine, {.producer = producer_, .start = start_, .left_out = left_out()}));
+}
+
+Result<void> TraceFile::finish(TraceInfo info) {
+  trace_->flush();
+  info.producer = producer_;
+  info.start = TraceClock::time_point{};
+  info.left_out = left_out();
+  return write(info);
+}
+
+Result<void> TraceFile::write(const TraceInfo& info) {
+  RIDGE_TRY(writer_->finish(info));
+  if (info.left_out > 0) {
+    note(fmt::format("{}: the last {} events are left out: a trace holds at most {}", path_,
+                     format_count(info.left_out), format_count(ChromeTraceWriter::kMostEvents)));
   }
   note(fmt::format("trace in {}: open it in ui.perfetto.dev, or see `ridge report {}`", path_, path_));
   return {};

@@ -1,4 +1,4 @@
-// --trace FILE of the commands that run an engine.
+// --trace FILE of the commands that run an engine or a simulation.
 //
 //   std::optional<TraceFile> file;
 //   if (flags.trace) file.emplace(RIDGE_TRY(TraceFile::create(*flags.trace, "ridge run")));
@@ -21,8 +21,13 @@ class TraceFile {
   Trace* trace() { return trace_.get(); }
   // Writes the file and says so.
   Result<void> finish(const Engine& engine);
+  // Of a simulation, whose times begin at zero.
+  Result<void> finish(TraceInfo info);
 
  private:
+  Result<void> write(const TraceInfo& info);
+  uint64_t left_out() const { return trace_->dropped() + writer_->left_out(); }
+
   std::string path_, producer_;
   TraceClock::time_point start_;
   std::unique_ptr<ChromeTraceWriter> writer_;

@@ -164,24 +164,4 @@ SimResult EventSim::run() const {
   return result;
 }
 
-void write_trace(const EventSim& sim, const SimResult& result, Trace& trace) {
-  auto at = [](double seconds) {
-    return TraceClock::time_point(
-        std::chrono::duration_cast<TraceClock::duration>(std::chrono::duration<double>(seconds)));
-  };
-  double computed_until = -1;
-  for (OpId id = 0; id < sim.size(); ++id) {
-    const Op& op = sim.op(id);
-    const OpTime& time = result.times[id];
-    if (op.lane == Lane::compute) {
-      if (computed_until >= 0 && time.begin > computed_until) {
-        trace.add({.lane = Lane::wait, .block = op.block, .begin = at(computed_until), .end = at(time.begin)});
-      }
-      computed_until = time.end;
-    }
-    if (time.end == time.begin) continue;
-    trace.add({.lane = op.lane, .block = op.block, .begin = at(time.begin), .end = at(time.end), .bytes = op.bytes});
-  }
-}
-
 }  // namespace ridge::sim

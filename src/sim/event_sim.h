@@ -3,12 +3,12 @@
 // A lane does one thing at a time, in the order of the operations; an operation starts when those before it are over,
 // its lane is free, what it takes of slots and memory is there, and, if it needs the driver, nobody else has it. The
 // read lane is a queue of requests instead, with a depth, a bandwidth and a latency.
-// Not for: what to do in which order (schedule.h).
+// Not for: what to do in which order (host_model.h, lifecycle.h), or telling what happened (sim_trace.h).
 //
 //   EventSim sim({.slots = 2});
 //   OpId load = sim.add({.lane = Lane::read, .block = b, .seconds = 0.2, .take = {.slots = 1}});
 //   OpId run = sim.add({.lane = Lane::compute, .block = b, .seconds = 0.5, .give = {.slots = 1}}, {load});
-//   SimResult r = sim.run();                       // r.times[run].end, r.makespan, r.trace()
+//   SimResult r = sim.run();                       // r.times[run].end, r.makespan
 //
 // Times are seconds from the beginning. Deterministic: ties go to the operation that was added first.
 #pragma once
@@ -51,6 +51,7 @@ struct Op {
   uint32_t requests = 0;      // that it is read in; 0: as many as the queue's size of requests makes
   bool needs_driver = false;  // excluded by others that do
   Claim take, give;           // at its begin, at its end
+  const char* name = nullptr; // of work that is none on the block itself, a string literal: for traces
 };
 
 struct SimLimits {
@@ -90,9 +91,5 @@ class EventSim {
   std::vector<std::vector<OpId>> next_;  // that wait for an operation
   std::vector<uint32_t> waits_;          // how many an operation waits for
 };
-
-// What happened, as the engine's trace: lanes, blocks and times from TraceClock's zero. Where the compute
-// lane stands still, a wait for the block that comes next.
-void write_trace(const EventSim& sim, const SimResult& result, Trace& trace);
 
 }  // namespace ridge::sim

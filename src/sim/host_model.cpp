@@ -185,6 +185,10 @@ void Builder::visit(BlockId block, const Outcome& outcome) {
   const bool demand = b.on_demand;
   if (demand && !in_experts_) router_ = last_;
   in_experts_ = demand;
+  for (ObjectId victim : outcome.left) {
+    const OpId gone = sim_.add({.lane = Lane::release, .block = static_cast<BlockId>(victim)});
+    if (last_) sim_.after(gone, *last_);
+  }
   std::optional<OpId> read;
   const bool slot = !outcome.hit && !outcome.kept;
   if (!outcome.hit) {

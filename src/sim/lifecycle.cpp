@@ -99,7 +99,9 @@ void Builder::visit(BlockId block, const Outcome& outcome) {
     prepared_run_ = run;
   }
   if (last_) sim_.after(run, *last_);
-  const OpId host = sim_.add({.lane = Lane::compute, .block = block, .seconds = c.host_s * options_.images}, {run});
+  const OpId host = sim_.add(
+      {.lane = Lane::compute, .block = block, .seconds = c.host_s * options_.images, .name = "host between contexts"},
+      {run});
   last_ = host;
   ends_.push_back(host);
   if (outcome.kept) {
@@ -144,6 +146,9 @@ LifecycleRun Builder::build() {
   run_.sim = std::move(sim_);
   run_.result = run_.sim.run();
   run_.passes_s = run_.result.makespan;
+  for (size_t i = device_.contexts.size(); i <= ends_.size(); i += device_.contexts.size()) {
+    run_.pass_ends.push_back(run_.result.times[ends_[i - 1]].end);
+  }
   run_.peak_mib = fit_.base_mib + static_cast<double>(run_.result.peak_bytes) / kBytesPerMib;
   run_.images = options_.images;
   return std::move(run_);
@@ -157,7 +162,7 @@ LifecycleRun run_lifecycle(const ContextDevice& device, const LadderFit& fit, co
   return Builder(device, fit, options).build();
 }
 
-double pass_bound_s(const ContextDevice& device, DriverLock lock) {
+std::vector<std::pair<std::string, double>> pass_bounds(const ContextDevice& device, DriverLock lock) {
   double load = 0, init = 0, release = 0;
   for (const Context& c : device.contexts) {
     load += c.load_s;
@@ -165,10 +170,19 @@ double pass_bound_s(const ContextDevice& device, DriverLock lock) {
     release += c.release_s;
   }
   const double run = device.pass_run_s();
-  double driver = 0;
-  if (lock != DriverLock::none) driver = run + init;
-  if (lock == DriverLock::init_and_release) driver += release;
-  return std::max({run + device.pass_host_s(), driver, load, init, release});
+  std::vector<std::pair<std::string, double>> bounds = {
+      {"execution and host", run + device.pass_host_s()}, {"loading", load}, {"init", init}, {"release", release}};
+  if (lock == DriverLock::init) bounds.emplace_back("the driver: run and init", run + init);
+  if (lock == DriverLock::init_and_release) {
+    bounds.emplace_back("the driver: run, init and release", run + init + release);
+  }
+  return bounds;
+}
+
+double pass_bound_s(const ContextDevice& device, DriverLock lock) {
+  double most = 0;
+  for (const auto& [name, seconds] : pass_bounds(device, lock)) most = std::max(most, seconds);
+  return most;
 }
 
 }  // namespace ridge::sim

@@ -7,7 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/context_device.h"
 #include "sim/event_sim.h"
@@ -39,14 +42,17 @@ struct LifecycleRun {
   double passes_s = 0;     // until everything is released
   double peak_mib = 0;     // by the fit, base included
   uint32_t images = 1;
+  std::vector<double> pass_ends;  // seconds
 
   double image_s(const ContextDevice& device) const { return device.other_s + passes_s / images; }
 };
 
 LifecycleRun run_lifecycle(const ContextDevice& device, const LadderFit& fit, const LifecycleOptions& options);
 
-// max(execution and host, preparing) of one pass: no order of loads can be faster while nothing is kept; with a lock on
-// initialising, what the driver does cannot overlap.
+// What no order of loads can be faster than while nothing is kept: each thing that is done one at a time, seconds of one
+// pass. With a lock on initialising, what the driver does cannot overlap.
+std::vector<std::pair<std::string, double>> pass_bounds(const ContextDevice& device, DriverLock lock);
+// The largest of them.
 double pass_bound_s(const ContextDevice& device, DriverLock lock);
 
 }  // namespace ridge::sim

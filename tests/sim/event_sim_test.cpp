@@ -88,24 +88,6 @@ TEST(EventSim, ReadsShareTheStorageInOrder) {
   EXPECT_NEAR(r.busy[static_cast<size_t>(Lane::read)], 4, 1e-12);
 }
 
-TEST(EventSim, TheTraceIsThatOfTheEngine) {
-  EventSim sim({});
-  OpId read = sim.add({.lane = Lane::read, .block = 7, .seconds = 2, .bytes = 64});
-  sim.add({.block = 6, .seconds = 1});
-  sim.add({.block = 7, .seconds = 1}, {read});
-  Trace trace;
-  SimResult r = sim.run();
-  write_trace(sim, r, trace);
-  std::vector<TraceEvent> events = trace.take();
-  ASSERT_EQ(events.size(), 4u);
-  EXPECT_EQ(events[0].lane, Lane::read);
-  EXPECT_EQ(events[0].bytes, 64u);
-  EXPECT_EQ(events[2].lane, Lane::wait);
-  EXPECT_EQ(events[2].block, 7u);
-  EXPECT_EQ(events[2].end - events[2].begin, std::chrono::seconds(1));
-  EXPECT_EQ(events[3].begin.time_since_epoch(), std::chrono::seconds(2));
-}
-
 TEST(EventSimDeathTest, AClaimBeyondTheLimitsIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EventSim sim({.slots = 1});
