@@ -114,7 +114,7 @@ Result<void> trace_plan(const SimFlags& flags, const sim::ContextDevice& whole_d
   const Program program = device.program();
   sim::write_trace(run.sim, run.result,
                    {.ends = run.pass_ends,
-                    .name = "pass",
+                    .name = "denoising",
                     .base_bytes = static_cast<uint64_t>(std::max(0.0, fit.base_mib) * static_cast<double>(kMiB))},
                    *file.trace());
   return file.finish(device_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
@@ -127,7 +127,8 @@ Result<void> trace_plan(const SimFlags& flags, const sim::ContextDevice& whole_d
 
 Result<void> sim_device(const SimFlags& flags) {
   RIDGE_TRY(only_of_devices(flags));
-  if (!flags.trace && flags.lock) return usage_error("--lock is for --trace here: the table shows every lock; leave it out");
+  if (!flags.trace && flags.lock)
+    return usage_error("--lock is for --trace here: the table shows every lock; leave it out");
   const sim::ContextDevice device = RIDGE_TRY(sim::load_context_device(RIDGE_TRY(resolve_profile(flags.engine.model))));
   sim::StudyOptions options;
   options.computed_steps = RIDGE_TRY(computed_steps(flags, device));

@@ -140,15 +140,14 @@ Result<void> sim_model(const SimFlags& flags) {
     const sim::HostRun& traced = report.rows.front().run;
     sim::write_trace(traced.sim, traced.result, {.ends = traced.pass_ends, .name = "decode", .tokens = 1},
                      *trace->trace());
-    RIDGE_TRY(trace->finish(
-        host_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
-                         .plan = &engine->plan(),
-                         .machine = machine.name,
-                         .policy = flags.policy.value_or(""),
-                         .machine_measured = engine->rates().measured(),
-                         .threads = engine->threads(),
-                         .budget_bytes = engine->budget_is_promise() ? engine->budget() : 0,
-                         .storage_roof_bytes_per_s = host.storage.bytes_per_s})));
+    RIDGE_TRY(trace->finish(host_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
+                                             .plan = &engine->plan(),
+                                             .machine = machine.name,
+                                             .policy = flags.policy.value_or(""),
+                                             .rates = engine->rates(),
+                                             .threads = engine->threads(),
+                                             .budget_bytes = engine->budget_is_promise() ? engine->budget() : 0,
+                                             .storage_roof_bytes_per_s = host.storage.bytes_per_s})));
   }
   return print(flags.json ? host_json(report).dump(2) + "\n" : host_table(report));
 }

@@ -386,6 +386,8 @@ Result<void> Engine::allocate() {
                          .end = now,
                          .bytes = loaded.load_bytes,
                          .name = "loading the pins"});
+    options_.trace->add(
+        {.lane = Lane::memory, .block = kNoBlock, .begin = now, .end = now, .bytes = resident_memory()});
   }
   machinery_ = {.kernels = &kernels_.kernels,
                 .pool = pool_.get(),

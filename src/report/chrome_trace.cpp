@@ -91,7 +91,7 @@ Result<void> Lines::head() {
   about["account"] = info_.account;
   about["bound_pass"] = info_.bound_pass;
   about["bounds"] = info_.bounds;
-  about["bounds_measured"] = info_.bounds_measured;
+  about["rates"] = info_.rates;
   about["storage_roof_bytes_per_s"] = info_.storage_roof_bytes_per_s;
   about["left_out"] = info_.left_out;
   std::string text = about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

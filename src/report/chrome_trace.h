@@ -43,7 +43,7 @@ struct TraceInfo {
   // Lower bounds of a pass of this name, seconds, with the reason: {"storage", 0.012}. The largest is T*.
   std::string bound_pass = "decode";
   std::vector<std::pair<std::string, double>> bounds;
-  bool bounds_measured = false;         // by rates of `ridge probe`, else by assumed ones
+  std::string rates;                    // where those behind the bounds come from: "The rates behind T* are …"
   double storage_roof_bytes_per_s = 0;  // drawn beside the bandwidth of reading, 0: unknown
   uint64_t left_out = 0;                // events that the trace had no room for
 };

@@ -25,6 +25,10 @@ std::string speed_words(uint64_t tokens, double per_second) {
 
 }  // namespace
 
+std::string rates_words(const Rates& rates) {
+  return rates.measured() ? "those that ridge probe measured" : "assumed: ridge probe measures them";
+}
+
 TraceInfo engine_trace_info(const Engine& engine, const EngineTraceOptions& options) {
   const RunFigures f = run_figures(engine);
   const Plan& plan = engine.plan();
@@ -54,7 +58,7 @@ TraceInfo engine_trace_info(const Engine& engine, const EngineTraceOptions& opti
   info.bounds = {{"storage", plan.bound.storage_s},
                  {"memory", plan.bound.memory_s},
                  {"memory and rearranging", plan.bound.rearrange_s}};
-  info.bounds_measured = engine.rates().measured();
+  info.rates = rates_words(engine.rates());
   info.storage_roof_bytes_per_s = engine.rates().storage_measured ? engine.rates().storage : 0;
   info.left_out = options.left_out;
   return info;

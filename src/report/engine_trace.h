@@ -16,6 +16,9 @@ struct EngineTraceOptions {
   TraceClock::time_point start;  // when the engine was opened
   uint64_t left_out = 0;
 };
+// For TraceInfo::rates.
+std::string rates_words(const Rates& rates);
+
 TraceInfo engine_trace_info(const Engine& engine, const EngineTraceOptions& options);
 
 }  // namespace ridge

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "report/engine_trace.h"
 #include "sim/lifecycle.h"
 
 namespace ridge {
@@ -47,7 +48,7 @@ TraceInfo host_trace_info(const HostTrace& t) {
                    {"memory", plan.bound.memory_s},
                    {"memory and rearranging", plan.bound.rearrange_s}};
   }
-  info.bounds_measured = t.machine_measured;
+  info.rates = rates_words(t.rates);
   info.storage_roof_bytes_per_s = t.storage_roof_bytes_per_s;
   return info;
 }
@@ -56,21 +57,21 @@ TraceInfo device_trace_info(const DeviceTrace& t) {
   const sim::DevicePlan& plan = *t.plan;
   TraceInfo info;
   info.title = t.title;
-  info.bound_pass = "pass";
+  info.bound_pass = "denoising";
   auto fact = [&](const char* name, std::string value) { info.facts.emplace_back(name, std::move(value)); };
   fact("simulated", "passes of one image; nothing was run");
   fact("device", t.device->name);
   fact("contexts", std::to_string(t.device->contexts.size()));
   fact("plan", plan.best.what);
   fact("pinned", plan.pinned.empty() ? "nothing" : fmt::format("{} contexts", plan.pinned.size()));
-  fact("image", fmt::format("{:.1f} s, of which {:.1f} s are no pass of these contexts", plan.best.image_s,
-                            t.device->other_s));
-  fact("memory", fmt::format("{:.0f} MiB by the fit of the ladder, of {:.0f} MiB", plan.best.added_mib,
-                             plan.budget_mib));
+  fact("image",
+       fmt::format("{:.1f} s, of which {:.1f} s are no pass of these contexts", plan.best.image_s, t.device->other_s));
+  fact("memory",
+       fmt::format("{:.0f} MiB by the fit of the ladder, of {:.0f} MiB", plan.best.added_mib, plan.budget_mib));
   info.program = t.program;
   info.budget_bytes = static_cast<uint64_t>(plan.budget_mib * static_cast<double>(kMiB));
   info.bounds = bounds_with_pins(t);
-  info.bounds_measured = true;  // the profile is a table of measurements
+  info.rates = "those of the profile";
   return info;
 }
 

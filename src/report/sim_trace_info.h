@@ -15,12 +15,12 @@ namespace ridge {
 
 // Decode passes of a model on a machine profile.
 struct HostTrace {
-  std::string title;             // the model's file
+  std::string title;  // the model's file
   const Plan* plan = nullptr;
-  std::string machine, policy;   // names; no policy: the plan
-  bool machine_measured = false;  // its rates, by `ridge probe`
+  std::string machine, policy;  // names; no policy: the plan
+  Rates rates;                  // behind the plan's bound
   int threads = 1;
-  uint64_t budget_bytes = 0;              // 0: none
+  uint64_t budget_bytes = 0;  // 0: none
   double storage_roof_bytes_per_s = 0;
 };
 TraceInfo host_trace_info(const HostTrace& trace);

@@ -42,7 +42,7 @@ std::vector<Row> rows_of(size_t blocks) {
 }
 
 struct MapPaths {
-  BoxPath pinned, slot, loading, waited, computed;
+  BoxPath pinned, slot, loading, init, release, waited, computed;
 };
 
 void draw_row(const RecordedTrace& trace, const std::vector<Residency>& map, const Span& window, const Row& row,
@@ -58,6 +58,8 @@ void draw_row(const RecordedTrace& trace, const std::vector<Residency>& map, con
   for (size_t b = row.first; b < row.last; ++b) {
     draw(map[b].resident, trace.blocks[b].pinned ? paths.pinned : paths.slot);
     draw(map[b].loading, paths.loading);
+    draw(map[b].init, paths.init);
+    draw(map[b].release, paths.release);
     draw(map[b].waited, paths.waited);
     draw(map[b].computed, paths.computed);
   }
@@ -87,7 +89,7 @@ std::string title_of(const RecordedTrace& trace, const RecordedEvent& e) {
   std::string text =
       fmt::format("{}: {}", trace.names[e.name], format_seconds(static_cast<double>(e.end_ns - e.begin_ns) * 1e-9));
   if (e.bytes > 0) text += fmt::format(", {}", format_bytes(e.bytes));
-  if (e.lane == Lane::pass) text += fmt::format(", {} token{}", e.tokens, e.tokens == 1 ? "" : "s");
+  if (e.lane == Lane::pass && e.tokens > 0) text += fmt::format(", {} token{}", e.tokens, e.tokens == 1 ? "" : "s");
   return html_escape(text);
 }
 
@@ -134,6 +136,7 @@ class Timeline {
   std::string html() const;
 
  private:
+  std::string names() const;
   void add(const RecordedEvent& e, const Span& device);
   void add_read(const RecordedEvent& e, const Span& device);
   std::string pass_tags() const;
@@ -199,8 +202,31 @@ std::string Timeline::pass_tags() const {
   return text;
 }
 
+// A legend of what is there.
+std::string Timeline::names() const {
+  constexpr std::pair<const char*, const char*> kNames[] = {{"computed", "a block is computed"},
+                                                            {"attention", "attention"},
+                                                            {"named", "other work"},
+                                                            {"waited", "waiting"},
+                                                            {"reading", "being read"},
+                                                            {"queued", "asked for, waiting its turn"},
+                                                            {"init", "loading the pins, or init"},
+                                                            {"releasing", "release"}};
+  std::vector<const std::vector<LaneBox>*> lanes = {&compute_, &wait_, &init_, &release_};
+  for (const std::vector<LaneBox>& lane : reads_) lanes.push_back(&lane);
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (const auto& [css, name] : kNames) {
+    const std::string_view wanted = css;
+    const bool there = std::any_of(lanes.begin(), lanes.end(), [&](const std::vector<LaneBox>* lane) {
+      return std::any_of(lane->begin(), lane->end(), [&](const LaneBox& b) { return b.css == wanted; });
+    });
+    if (there) shown.emplace_back(css, name);
+  }
+  return legend(shown);
+}
+
 std::string Timeline::html() const {
-  std::string text = "<div class=\"lanes\">";
+  std::string text = names() + "<div class=\"lanes\">";
   auto lane = [&](const std::string& name, int height, const std::vector<LaneBox>& boxes,
                   const std::string& tags = "") {
     text += fmt::format("<div class=\"name\">{}</div><div class=\"lane\" style=\"height:{}px\">{}{}</div>\n",
@@ -244,23 +270,32 @@ std::string residency_section(const RecordedTrace& trace, const TraceWindow& win
     draw_row(trace, map, window.span, rows[r],
              {.x = 0, .y = static_cast<int64_t>(r) * 10, .width = 0, .height = height}, paths);
   }
-  const std::string body = paths.pinned.path("pinned") + paths.slot.path("slot") + paths.loading.path("reading") +
-                           paths.waited.path("waited") + paths.computed.path("computed");
+  // Those that are there, in the order in which they are drawn.
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> shown;
+  auto show = [&](const BoxPath& path, const char* css, const char* name) {
+    const std::string drawn = path.path(css);
+    if (drawn.empty()) return;
+    body += drawn;
+    shown.emplace_back(css, name);
+  };
+  show(paths.pinned, "pinned", "pinned");
+  show(paths.slot, "slot", "in a slot");
+  show(paths.loading, "reading", "being read");
+  show(paths.init, "init", "being initialised");
+  show(paths.release, "releasing", "being released");
+  show(paths.waited, "waited", "computing waits for it");
+  show(paths.computed, "computed", "computed");
   const std::string svg = stretched_svg({.width = kWidth,
                                          .height = static_cast<int64_t>(rows.size()) * 10,
                                          .label = "which block is in memory, and when",
                                          .body = body});
   const size_t together = rows.front().last;
   std::string text = "<h2>Residency: which block was where</h2>\n";
-  text += fmt::format(
-      "<p class=\"dim\">A row is {}, in the order of the pass. Grey blocks stay in memory; the others "
-      "arrive through slots.</p>\n",
-      together == 1 ? "a block" : fmt::format("{} neighbouring blocks", together));
-  text += legend({{"pinned", "pinned"},
-                  {"slot", "in a slot"},
-                  {"reading", "being read or made ready"},
-                  {"waited", "computing waits for it"},
-                  {"computed", "computed"}});
+  text +=
+      fmt::format("<p class=\"dim\">A row is {}, in the order of the pass; empty is where it is not in memory.</p>\n",
+                  together == 1 ? "a block" : fmt::format("{} neighbouring blocks", together));
+  text += legend(shown);
   text += fmt::format(
       "<div class=\"lanes\"><div class=\"names\">{}</div><div class=\"lane\" style=\"height:{}px\">{}</div>{}</div>\n",
       row_names(trace, rows, row_px), row_px * static_cast<int>(rows.size()), svg, along(window.span));
@@ -269,14 +304,7 @@ std::string residency_section(const RecordedTrace& trace, const TraceWindow& win
 
 std::string timeline_section(const RecordedTrace& trace, const TraceWindow& window) {
   const Timeline timeline(trace, window.span);
-  return "<h2>Timeline</h2>\n" +
-         legend({{"computed", "a block is computed"},
-                 {"attention", "attention"},
-                 {"named", "other work"},
-                 {"waited", "waiting for storage"},
-                 {"reading", "being read"},
-                 {"queued", "asked for, waiting its turn"}}) +
-         timeline.html();
+  return "<h2>Timeline</h2>\n" + timeline.html();
 }
 
 }  // namespace ridge

@@ -93,10 +93,18 @@ class Reader {
 
 bool Reader::on(int depth, Json::parse_event_t what, Json& value) {
   using Event = Json::parse_event_t;
-  if (error_) return false;
-  if (depth == 1 && what == Event::key) key_ = value.get<std::string>();
+  if (depth == 0 && what == Event::array_start) return false;
+  if (depth == 1 && what == Event::key) {
+    key_ = value.get<std::string>();
+    return key_ == "traceEvents" || key_ == "ridge";  // the rest may be of any size
+  }
+  const bool element = key_ == "traceEvents" && depth == 2;
+  if (element && (what == Event::value || what == Event::array_start)) {
+    fail(fmt::format("event {} is no object", ++number_));
+    return false;
+  }
   if (key_ == "traceEvents" && depth == 1 && what == Event::array_start) seen_events_ = true;
-  if (key_ == "traceEvents" && depth == 2 && what == Event::object_end) {
+  if (element && what == Event::object_end) {
     event(value);
     return false;
   }
@@ -110,6 +118,7 @@ bool Reader::on(int depth, Json::parse_event_t what, Json& value) {
 void Reader::about(const Json& value) {
   if (seen_about_) return fail("\"ridge\" is there twice");
   seen_about_ = true;
+  if (error_) return;
   uint64_t version = 0;
   get(value, "version", version);
   if (!error_ && version != 1) return fail(fmt::format("its version is {}, this ridge reads 1", version));
@@ -120,7 +129,7 @@ void Reader::about(const Json& value) {
   get(value, "account", trace_.account);
   get(value, "bound_pass", trace_.bound_pass);
   get(value, "bounds", trace_.bounds);
-  get(value, "bounds_measured", trace_.bounds_measured);
+  get(value, "rates", trace_.rates);
   get(value, "storage_roof_bytes_per_s", trace_.storage_roof_bytes_per_s);
   get(value, "left_out", trace_.left_out);
   auto blocks = value.find("blocks");
@@ -184,7 +193,8 @@ void Reader::arguments(const Json& value, RecordedEvent& e) {
 }
 
 void Reader::counter(const Json& value) {
-  if (value.value("name", "") != "memory") return;  // bandwidth is computed anew
+  auto name = value.find("name");
+  if (name == value.end() || *name != "memory") return;  // bandwidth is computed anew
   RecordedEvent e{.lane = Lane::memory};
   if (!times(value, e)) return;
   auto args = value.find("args");
@@ -200,18 +210,18 @@ void Reader::counter(const Json& value) {
 // Events of other phases and categories may have been added by other tools: they are left alone.
 void Reader::event(const Json& value) {
   ++number_;
+  if (error_) return;
   auto text = [&](const char* key) -> std::string {
     auto found = value.find(key);
     return found != value.end() && found->is_string() ? found->get<std::string>() : "";
   };
-  for (const char* key : {"ph", "name"}) {
-    if (text(key).empty()) return fail(fmt::format("event {}: has no \"{}\"", number_, key));
-  }
   const std::string phase = text("ph"), category = text("cat");
+  if (phase.empty()) return fail(fmt::format("event {}: has no \"ph\"", number_));
   if (phase == "C") return counter(value);
   if (phase != "X" && phase != "i") return;
   for (size_t lane = 0; lane < kLaneCount; ++lane) {
     if (category != name_of_lane(static_cast<Lane>(lane))) continue;
+    if (text("name").empty()) return fail(fmt::format("event {}: has no \"name\"", number_));
     RecordedEvent e{.lane = static_cast<Lane>(lane)};
     if (!times(value, e)) return;
     arguments(value, e);
@@ -222,7 +232,7 @@ void Reader::event(const Json& value) {
 }
 
 Result<void> Reader::finish() {
-  if (!error_ && (!seen_about_ || !seen_events_)) return bad_input(fmt::format("{}: {}", trace_.path, kNotOurs));
+  if (!seen_about_ || (!error_ && !seen_events_)) return bad_input(fmt::format("{}: {}", trace_.path, kNotOurs));
   if (!error_ && trace_.events.empty()) fail("no event is in it");
   for (size_t i = 0; !error_ && i < trace_.events.size(); ++i) {
     const RecordedEvent& e = trace_.events[i];
@@ -260,6 +270,8 @@ Result<RecordedTrace> read_trace(const std::string& path) {
       return bad_input(
           fmt::format("{}: is no whole JSON file, byte {} cannot be read on: record it again", path, e.byte), e.byte);
     }
+  } catch (const Json::out_of_range&) {
+    return bad_input(fmt::format("{}: holds a number beyond all limits: the trace is damaged; record it again", path));
   } catch (const Json::exception& e) {
     return bad_input(fmt::format("{}: {} ({})", path, kNotOurs, printable(e.what())));
   }

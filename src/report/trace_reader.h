@@ -37,7 +37,7 @@ struct RecordedTrace {
   std::vector<std::pair<std::string, uint64_t>> account;
   std::string bound_pass;
   std::vector<std::pair<std::string, double>> bounds;  // seconds
-  bool bounds_measured = false;
+  std::string rates;                                   // where those behind the bounds come from
   double storage_roof_bytes_per_s = 0;
   uint64_t left_out = 0;
   std::vector<RecordedBlock> blocks;

@@ -12,7 +12,8 @@
 namespace ridge {
 namespace {
 
-constexpr size_t kBins = 250;  // of charts over time
+constexpr size_t kBins = 250;       // of charts over time
+constexpr double kNoTime = 0.5e-9;  // seconds: less is what is left of rounding
 
 struct Page {
   const RecordedTrace& trace;
@@ -61,15 +62,16 @@ std::string tiles(const Page& p) {
   const PassKind* kind = main_kind(p);
   const double bound = bound_seconds(p.trace);
   if (kind != nullptr && kind->name == p.trace.bound_pass && bound > 0) {
-    text += tile(format_percent(bound / kind->median_s), fmt::format("of the bound of a {} pass", kind->name));
+    text += tile(format_percent(per(bound, kind->median_s)),
+                 fmt::format("of the bound, by the median {} pass", kind->name));
   }
   if (kind != nullptr) {
     double waits = 0, all = 0;
     for (const PassKind& k : p.summary.kinds) {
       all += k.seconds;
-      for (const TimePart& part : k.parts) waits += part.name == "waiting for storage" ? part.seconds : 0;
+      for (const TimePart& part : k.parts) waits += part.name.starts_with("waiting for ") ? part.seconds : 0;
     }
-    text += tile(format_percent(per(waits, all)), "of the passes waited for storage");
+    text += tile(format_percent(per(waits, all)), "of the time of passes spent waiting");
   }
   if (p.summary.read_count > 0) {
     text += tile(format_bytes(p.summary.read_bytes),
@@ -82,12 +84,15 @@ std::string tiles(const Page& p) {
   return text + "</div>\n";
 }
 
-// Colours of the parts of a pass: blocks, attention, waiting and the rest have their own.
+// Colours of the parts of a pass; what is not listed takes turns.
 std::string css_of_part(const std::string& name, size_t position) {
-  if (name == "blocks") return "computed";
-  if (name == "attention") return "attention";
-  if (name == "waiting for storage") return "waited";
-  if (name == "the rest") return "rest";
+  constexpr std::pair<std::string_view, const char*> kColours[] = {
+      {"blocks", "computed"},       {"attention", "attention"},           {"waiting for storage", "waited"},
+      {"waiting for init", "init"}, {"waiting for release", "releasing"}, {"the rest", "rest"},
+      {"embedding", "named2"},      {"norms, rope, gates, sums", "named"}};
+  for (const auto& [part, css] : kColours) {
+    if (name == part) return css;
+  }
   return position % 2 == 0 ? "named" : "named2";
 }
 
@@ -128,6 +133,9 @@ std::string time_table(const PassKind& kind, const std::vector<BarPart>& parts) 
                         format_percent(per(part.value, kind.seconds)),
                         format_seconds(part.value / static_cast<double>(kind.passes)));
   }
+  text += fmt::format(
+      "<tr class=\"sum\"><td>total</td><td class=\"n\">{}</td><td class=\"n\"></td><td class=\"n\">{}</td></tr>\n",
+      format_seconds(kind.seconds), format_seconds(kind.seconds / static_cast<double>(kind.passes)));
   return text + "</table></div>\n";
 }
 
@@ -159,16 +167,18 @@ std::string time_section(const Page& p) {
                         format_seconds(kind.seconds), format_seconds(kind.median_s));
     std::vector<BarPart> parts;
     for (const TimePart& part : kind.parts) {
-      if (part.seconds <= 0) continue;
+      if (part.seconds < kNoTime) continue;
       parts.push_back({css_of_part(part.name, parts.size()),
                        part.name == "blocks" ? "computing on blocks of weights" : part.name, part.seconds});
     }
     text += stacked_bar(parts, kind.seconds, "where the time of " + kind.name + " went");
     text += time_table(kind, parts) + reading_words(kind);
   }
-  std::string around =
-      fmt::format("Between passes (choosing tokens, printing): {} of {}.",
-                  format_seconds(std::max(0.0, p.summary.between_s)), format_seconds(seconds(p.summary.passes)));
+  std::string around;
+  if (p.summary.between_s >= kNoTime) {
+    around = fmt::format("Between passes (choosing tokens, printing): {} of {}.", format_seconds(p.summary.between_s),
+                         format_seconds(seconds(p.summary.passes)));
+  }
   if (p.summary.loading_s > 0) around += fmt::format(" Loading and init: {}.", format_seconds(p.summary.loading_s));
   return text + fmt::format("<p class=\"dim\">{}</p>\n", around);
 }
@@ -194,9 +204,7 @@ std::string bound_section(const Page& p) {
   return text + fmt::format(
                     "<p class=\"dim\">No schedule makes a {} pass shorter than the longest of the grey times, T*. "
                     "The median pass reached {} of it. The rates behind T* are {}.</p>\n",
-                    html_escape(kind->name), format_percent(bound / kind->median_s),
-                    p.trace.bounds_measured ? "those that <code>ridge probe</code> measured"
-                                            : "assumed: <code>ridge probe</code> measures them");
+                    html_escape(kind->name), format_percent(per(bound, kind->median_s)), html_escape(p.trace.rates));
 }
 
 // Lengths of the passes of one kind, in order: many share a point, its median.
@@ -249,9 +257,12 @@ std::string window_mark(const Page& p, const Span& span) {
   return fmt::format("<rect class=\"mark\" x=\"{:.1f}\" width=\"{:.1f}\" height=\"100\"/>", from, std::max(2.0, width));
 }
 
-std::string over_time(const Page& p, const std::vector<double>& values, double most, const std::string& css) {
+// Values from bin `first` on.
+std::string over_time(const Page& p, const std::vector<double>& values, size_t first, double most,
+                      const std::string& css) {
   std::vector<std::pair<double, double>> points;
   for (size_t i = 0; i < values.size(); ++i) {
+    if (points.empty() && i < first) continue;
     const double left = 1000.0 * static_cast<double>(i) / static_cast<double>(values.size());
     const double y = 100 - 100 * std::min(1.0, per(values[i], most));
     points.emplace_back(left, y);
@@ -293,11 +304,12 @@ std::string memory_section(const Page& p) {
     const std::vector<uint64_t> most_of_bin = memory_over_time(p.trace, p.summary.whole, kBins);
     const std::vector<double> values(most_of_bin.begin(), most_of_bin.end());
     const double budget = static_cast<double>(p.trace.budget_bytes);
-    const double mib = static_cast<double>(kMiB);
-    const double most =
-        round_limit(std::max({static_cast<double>(*p.summary.peak_bytes), budget, mib}) / mib * 1.02) * mib;
+    const double largest = std::max({static_cast<double>(*p.summary.peak_bytes), budget, 1.0 * kMiB});
+    const double unit = largest * 1.02 < 1.0 * kGiB ? 1.0 * kMiB : 1.0 * kGiB;
+    const double most = round_limit(largest * 1.02 / unit) * unit;
     auto label = [](double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); };
-    std::string body = over_time(p, values, most, "memory");
+    const auto known = std::find_if(values.begin(), values.end(), [](double bytes) { return bytes > 0; });
+    std::string body = over_time(p, values, static_cast<size_t>(known - values.begin()), most, "memory");
     if (budget > 0) body += level(budget, most, "limit");
     text += chart({.top = label(most),
                    .middle = label(most / 2),
@@ -306,7 +318,8 @@ std::string memory_section(const Page& p) {
                    .height = 150,
                    .body = stretched_svg({.width = 1000, .height = 100, .label = "memory over time", .body = body})});
     text += fmt::format(
-        "<p class=\"legend\"><span>{}memory in use, at the end of each pass</span>{}</p>\n", swatch("memory"),
+        "<p class=\"legend\"><span>{}memory in use, the highest of each {}</span>{}</p>\n", swatch("memory"),
+        format_seconds(seconds(p.summary.whole) / static_cast<double>(kBins)),
         budget > 0 ? "<span><i class=\"limit\"></i>budget " + format_bytes(p.trace.budget_bytes) + "</span>" : "");
   }
   text += account_bar(p);
@@ -319,7 +332,7 @@ std::string bandwidth_section(const Page& p) {
   const std::vector<double> rates = bandwidth(p.trace, p.summary.whole, kBins);
   const double roof = p.trace.storage_roof_bytes_per_s;
   const double most = round_limit(std::max({*std::max_element(rates.begin(), rates.end()), roof, 1e3}) / 1e9 * 1.02);
-  std::string body = over_time(p, rates, most * 1e9, "reading");
+  std::string body = over_time(p, rates, 0, most * 1e9, "reading");
   if (roof > 0) body += level(roof, most * 1e9, "roof");
   auto label = [&](double gb) {
     return most < 0.1 ? fmt::format("{:.3g} MB/s", gb * 1e3) : fmt::format("{:.3g} GB/s", gb);

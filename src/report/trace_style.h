@@ -32,11 +32,11 @@ svg.swatch{display:inline-block;width:12px;height:12px;margin-right:6px;vertical
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums;margin:6px 0}
 td,th{padding:3px 14px 3px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--edge)}
 td.n,th.n{text-align:right;white-space:nowrap}th{font-weight:600;color:var(--dim)}
-.facts th{white-space:nowrap}.facts td{overflow-wrap:anywhere}
+.sum td{font-weight:600}.facts th{white-space:nowrap}.facts td{overflow-wrap:anywhere}
 .rows{display:grid;grid-template-columns:minmax(7em,max-content) 1fr max-content;gap:5px 12px;
 align-items:center;font-size:.88rem}
 .rows div{height:16px}.rows span:nth-child(3n){text-align:right;font-variant-numeric:tabular-nums}
-.chart{display:grid;grid-template-columns:5.6em 1fr;column-gap:8px;font-size:.8rem;margin:6px 0 4px}
+.chart{display:grid;grid-template-columns:5.6em 1fr;column-gap:8px;font-size:.8rem;margin:14px 0 4px}
 .up{display:flex;flex-direction:column;justify-content:space-between;text-align:right;margin:-.6em 0}
 .area{border-left:1px solid var(--edge);border-bottom:1px solid var(--edge);min-width:0;
 background:linear-gradient(var(--edge),var(--edge)) 0 50%/100% 1px no-repeat}

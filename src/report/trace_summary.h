@@ -40,10 +40,11 @@ struct PassKind {
   uint64_t passes = 0, tokens = 0;
   double seconds = 0;
   double median_s = 0, p10_s = 0, p90_s = 0;  // of a pass
-  std::vector<TimePart> parts;                // sum to `seconds`: blocks, then by length, then waiting and the rest
-  double reading_s = 0;                       // reads were under way, within these passes
-  double exposed_s = 0;                       // of that, computing stood still
-  uint64_t read_bytes = 0;                    // of reads, each by the share of its time within these passes
+  // Sum to `seconds`: blocks, other work by length, then waiting for storage, init and release, and the rest.
+  std::vector<TimePart> parts;
+  double reading_s = 0;     // reads were under way, within these passes
+  double exposed_s = 0;     // of that, computing stood still
+  uint64_t read_bytes = 0;  // of reads, each by the share of its time within these passes
 };
 
 struct TraceSummary {
@@ -64,7 +65,7 @@ std::vector<Span> device_spans(const RecordedTrace& trace);
 
 // Mean bytes per second in `bins` equal parts of a span.
 std::vector<double> bandwidth(const RecordedTrace& trace, const Span& span, size_t bins);
-// The highest memory in each of `bins` equal parts, carried on where there is no sample; 0 before the first.
+// The highest memory in each of `bins` equal parts, carried on where there is no sample; 0: not yet known.
 std::vector<uint64_t> memory_over_time(const RecordedTrace& trace, const Span& span, size_t bins);
 
 // Which passes are drawn in detail.
@@ -81,7 +82,7 @@ TraceWindow window_of(const TraceSummary& summary, const PassRange& range);
 
 // What happened to one block in a window, in order, cut to the window.
 struct Residency {
-  std::vector<Span> resident, loading, waited, computed;
+  std::vector<Span> resident, loading, init, release, waited, computed;
 };
 // By block; pinned blocks without init events of their own are resident from the start.
 std::vector<Residency> residency(const RecordedTrace& trace, const Span& window);

@@ -45,13 +45,13 @@ struct Claim {
 struct Op {
   Lane lane = Lane::compute;
   BlockId block = 0;
-  double seconds = 0;         // in its lane
-  uint64_t bytes = 0;         // that it reads
-  bool from_storage = false;  // takes as long as the storage queue needs for `bytes`, not `seconds`
-  uint32_t requests = 0;      // that it is read in; 0: as many as the queue's size of requests makes
-  bool needs_driver = false;  // excluded by others that do
-  Claim take, give;           // at its begin, at its end
-  const char* name = nullptr; // of work that is none on the block itself, a string literal: for traces
+  double seconds = 0;          // in its lane
+  uint64_t bytes = 0;          // that it reads
+  bool from_storage = false;   // takes as long as the storage queue needs for `bytes`, not `seconds`
+  uint32_t requests = 0;       // that it is read in; 0: as many as the queue's size of requests makes
+  bool needs_driver = false;   // excluded by others that do
+  Claim take, give;            // at its begin, at its end
+  const char* name = nullptr;  // of work that is none on the block itself, a string literal: for traces
 };
 
 struct SimLimits {

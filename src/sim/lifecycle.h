@@ -49,8 +49,8 @@ struct LifecycleRun {
 
 LifecycleRun run_lifecycle(const ContextDevice& device, const LadderFit& fit, const LifecycleOptions& options);
 
-// What no order of loads can be faster than while nothing is kept: each thing that is done one at a time, seconds of one
-// pass. With a lock on initialising, what the driver does cannot overlap.
+// What no order of loads can be faster than while nothing is kept: each thing that is done one at a time, seconds of
+// one pass. With a lock on initialising, what the driver does cannot overlap.
 std::vector<std::pair<std::string, double>> pass_bounds(const ContextDevice& device, DriverLock lock);
 // The largest of them.
 double pass_bound_s(const ContextDevice& device, DriverLock lock);

@@ -3,9 +3,9 @@
 //   HostRun run = run_host(program, placement, host, {});
 //   write_trace(run.sim, run.result, {.ends = run.pass_ends, .name = "decode", .tokens = 1}, trace);
 //
-// Times count from TraceClock's zero. Where the compute lane stands still there is a wait for the block that comes next;
-// where an operation gives back a slot or memory outside the release lane, its block is released at its end.
-// Not for: files (report/chrome_trace.h).
+// Times count from TraceClock's zero. Where the compute lane stands still there is a wait for the block that comes
+// next; where an operation gives back a slot or memory outside the release lane, its block is released at its end. Not
+// for: files (report/chrome_trace.h).
 #pragma once
 
 #include <cstdint>

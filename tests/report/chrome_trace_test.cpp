@@ -5,6 +5,7 @@
 #include <random>
 
 #include "report/trace_reader.h"
+#include "report/trace_report.h"
 #include "tests/report/trace_fixture.h"
 
 namespace ridge {
@@ -62,7 +63,7 @@ TEST(ChromeTrace, ReadsBackWhatItWrote) {
   EXPECT_EQ(t.facts, fixture.info.facts);
   EXPECT_EQ(t.account, fixture.info.account);
   EXPECT_EQ(t.bounds, fixture.info.bounds);
-  EXPECT_TRUE(t.bounds_measured);
+  EXPECT_EQ(t.rates, "assumed");
   ASSERT_EQ(t.blocks.size(), 4u);
   EXPECT_EQ(t.blocks[2].name, "blk.1.\"<attn>\"/0");
   EXPECT_TRUE(t.blocks[2].pinned);
@@ -125,6 +126,13 @@ TEST(TraceReader, RefusesWhatIsNoTraceOfOurs) {
       {"[{\"ph\":\"X\",\"ts\":1}]", "no trace of ridge"},
       {"{\"traceEvents\":[]}", "no trace of ridge"},
       {"{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\",\"cat\":\"read\",\"ts\":1,\"dur\":1}]}", "no trace of ridge"},
+      // Other tools: the list alone, events without a name, or other phases, beside things of their own.
+      {"{\"traceEvents\":[{\"ph\":\"E\",\"ts\":1},{\"ts\":1},7,[1],null],\"metadata\":{\"a\":[1,{}]}}",
+       "no trace of ridge"},
+      {"{\"schemaVersion\":1,\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"read\",\"name\":5}]}", "no trace of ridge"},
+      {"{\"traceEvents\":\"ridge\"}", "no trace of ridge"},
+      {"[[[[[[[[[[", "JSON"},
+      {"{\"ridge\":{\"version\":1e999}}", "beyond all limits"},
       {"{\"ridge\":{\"version\":2},\"traceEvents\":[]}", "version is 2"},
       {"{\"ridge\":{\"version\":\"1\"},\"traceEvents\":[]}", "no count"},
       {"{\"ridge\":7,\"traceEvents\":[]}", "no trace of ridge"},
@@ -153,7 +161,11 @@ TEST(TraceReader, RefusesEventsThatMakeNoSense) {
   const std::string compute = "/traceEvents/" + std::to_string(index("compute"));
   const std::string read = "/traceEvents/" + std::to_string(index("read"));
   const std::pair<std::string, Json> changes[] = {
+      {compute, 5},
       {compute + "/ts", -1},
+      {compute + "/dur", -1},
+      {compute + "/dur", 1e18},
+      {compute + "/ph", 7},
       {compute + "/ts", 1e300},
       {compute + "/ts", "now"},
       {compute + "/dur", nullptr},
@@ -202,6 +214,7 @@ TEST(TraceReader, SurvivesTruncationAndFlips) {
     write_file(folder / "t.json", bytes_of(changed));
     auto read = read_trace(folder / "t.json");
     EXPECT_TRUE(read.ok() || read.error().code == ErrorCode::bad_input);
+    EXPECT_TRUE(!read.ok() || trace_report(read.value(), {}).ok());
   }
   const std::string deep(200'000, '[');
   write_file(folder / "t.json", bytes_of(deep));

@@ -43,7 +43,7 @@ struct TraceFixture {
     info.account = {{"KV cache", 10 << 20}, {"pinned weights", 30 << 20}};
     info.bound_pass = "decode";
     info.bounds = {{"storage", 0.008}, {"memory", 0.002}};
-    info.bounds_measured = true;
+    info.rates = "assumed";
     info.storage_roof_bytes_per_s = 1.2e9;
   }
 

@@ -1,5 +1,7 @@
 #include "report/trace_report.h"
 
+#include <random>
+
 #include "report/svg.h"
 #include "tests/report/trace_fixture.h"
 
@@ -44,6 +46,69 @@ TEST(TraceSummary, AddsUpWhereTheTimeWent) {
   EXPECT_NEAR(s.between_s, 0.002, 1e-9);
   EXPECT_NEAR(s.loading_s, 0.007, 1e-9);
   EXPECT_EQ(s.peak_bytes, uint64_t{50} << 20);
+}
+
+// A device of contexts: 0–3 s read, 2–5 s init (both at once for a second), 5–6 s nothing, 6–8 s release of another.
+TEST(TraceSummary, TellsWhatWasWaitedFor) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  RecordedTrace t;
+  t.names = {"denoising"};
+  t.blocks.resize(2);
+  auto add = [&](Lane lane, BlockId block, int64_t begin, int64_t end) {
+    t.events.push_back({.begin_ns = begin * kSecond, .end_ns = end * kSecond, .block = block, .lane = lane});
+  };
+  add(Lane::pass, kNoBlock, 0, 10);
+  add(Lane::read, 0, 0, 3);
+  add(Lane::wait, 0, 0, 9);
+  add(Lane::init, 0, 2, 5);
+  add(Lane::release, 1, 4, 8);
+  add(Lane::compute, 0, 9, 10);
+  const TraceSummary s = summarise(t);
+  ASSERT_EQ(s.kinds.size(), 1u);
+  EXPECT_EQ(part_of(s.kinds[0], "waiting for init"), 3);
+  EXPECT_EQ(part_of(s.kinds[0], "waiting for release"), 3);
+  EXPECT_EQ(part_of(s.kinds[0], "waiting for storage"), 3);
+  EXPECT_EQ(part_of(s.kinds[0], "blocks"), 1);
+  EXPECT_EQ(part_of(s.kinds[0], "the rest"), 0);
+}
+
+// Whatever a file says, the page can be made, and no time counts twice.
+TEST(TraceReport, MakesAPageOfAnyEvents) {
+  std::mt19937 random(7);
+  auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  for (int round = 0; round < 200; ++round) {
+    RecordedTrace t;
+    t.title = "any";
+    t.bound_pass = "n0";
+    t.bounds = {{"storage", round % 3 == 0 ? 0.0 : 1e-3}};
+    for (uint32_t n = 0; n <= below(20); ++n) t.names.push_back("n" + std::to_string(n));
+    t.blocks.resize(1 + below(500));
+    for (RecordedBlock& b : t.blocks) b.pinned = below(2) == 0;
+    const int64_t span = round % 2 == 0 ? 50 : int64_t{9'000'000'000'000'000};
+    for (uint32_t i = 0; i <= below(60); ++i) {
+      const int64_t begin = random() % 100 * (span / 50);
+      t.events.push_back({.begin_ns = begin,
+                          .end_ns = begin + (below(3) == 0 ? 0 : below(100) * (span / 50)),
+                          .bytes = below(2) == 0 ? 0 : uint64_t{1} << below(51),
+                          .block = below(3) == 0 ? kNoBlock : below(static_cast<uint32_t>(t.blocks.size())),
+                          .name = below(static_cast<uint32_t>(t.names.size())),
+                          .tokens = below(3),
+                          .lane = static_cast<Lane>(below(kLaneCount))});
+    }
+    std::stable_sort(t.events.begin(), t.events.end(), [](auto& a, auto& b) { return a.begin_ns < b.begin_ns; });
+    auto page = trace_report(t, {});
+    ASSERT_TRUE(page.ok()) << page.error().message;
+    EXPECT_EQ(page.value().find("nan"), std::string::npos);
+    EXPECT_EQ(page.value().find("inf "), std::string::npos);
+    for (const PassKind& kind : summarise(t).kinds) {
+      double waited = 0, computed = 0;
+      for (const TimePart& part : kind.parts) {
+        if (part.name != "the rest") (part.name.starts_with("waiting") ? waited : computed) += part.seconds;
+      }
+      EXPECT_LE(waited, kind.seconds * (1 + 1e-12) + 1e-12);
+      EXPECT_LE(computed, kind.seconds * (1 + 1e-12) + 1e-12);
+    }
+  }
 }
 
 TEST(TraceSummary, BandwidthKeepsTheBytes) {

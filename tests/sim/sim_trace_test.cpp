@@ -83,7 +83,8 @@ TEST(SimTrace, PassesOfADeviceAreComputingAndWaiting) {
 TEST(PassBounds, TheLargestIsTheBound) {
   auto device = load_context_device(RIDGE_TEST_DATA "/../../profiles/rk3588-anima.toml");
   ASSERT_TRUE(device.ok());
-  const auto free = pass_bounds(device.value(), DriverLock::none), locked = pass_bounds(device.value(), DriverLock::init);
+  const auto free = pass_bounds(device.value(), DriverLock::none),
+             locked = pass_bounds(device.value(), DriverLock::init);
   EXPECT_EQ(free.size() + 1, locked.size());
   double most = 0;
   for (const auto& [name, s] : locked) most = std::max(most, s);
