@@ -1,8 +1,11 @@
 """--trace of run, bench and sim, and the page that ridge report makes of it."""
 import json
 import os
+import resource
+import signal
+import subprocess
 
-from harness import T, check, fails, main, run, tiny_file, write
+from harness import A, Skip, T, check, fails, main, run, tiny_file, write
 
 
 def check_trace(path):
@@ -24,7 +27,7 @@ def check_trace(path):
     return file
 
 
-def test_trace():
+def engine_traces():
     model = tiny_file(layers=3)
     trace, page = os.path.join(T, "t.json"), os.path.join(T, "t.html")
     words = ["run", model, "--raw", "-p", "hello hello hello", "-n", "6", "--temp", "0", "--ignore-eos", "-c", "64", "-t", "2"]
@@ -62,4 +65,116 @@ def test_trace():
     check(not left, f"left behind: {left}")
 
 
-main(test_trace)
+def streamed_traces():
+    """Under a budget: reads, waits and releases of streamed blocks, and of experts, and times that add up."""
+    for model, kind in ((budget_model(), "blocks"), (budget_model(experts=True), "experts")):
+        trace = os.path.join(T, kind + ".json")
+        words = ["bench", model, "-p", "16", "-n", "6", "-r", "2", "-t", "2", "-c", "128", "--json"]
+        refused = run(*words, "--memory", "1M", "--trace", trace)
+        check(refused.returncode == 4 and not os.path.exists(trace), f"{kind} in 1 MiB: {refused.returncode} {refused.stderr}")
+        least = refused.stderr.split("give --memory ")[-1].split()[0]
+        r = run(*words, "--memory", least, "--trace", trace)
+        check(r.returncode == 0, f"{kind} in {least}: {r.returncode} {r.stderr}")
+        if r.returncode != 0:
+            continue
+        file = check_trace(trace)
+        events, blocks = file["traceEvents"], file["ridge"]["blocks"]
+        for lane in ("read", "wait", "release", "compute"):
+            about = {e["args"]["block"] for e in events if e.get("cat") == lane and "block" in e.get("args", {})}
+            check(about, f"{kind}: no {lane} of a block")
+            if lane in ("read", "release"):
+                check(not any(blocks[b][3] for b in about), f"{kind}: a pinned block has a {lane}")
+                check(kind != "experts" or any(blocks[b][4] for b in about), f"no expert has a {lane}")
+        check(all(e["args"]["bytes"] == blocks[e["args"]["block"]][1] for e in events if e.get("cat") == "read"), f"{kind}: bytes of reads")
+        for p in (e for e in events if e.get("cat") == "pass"):
+            parts = sum(e["dur"] for e in events if e.get("cat") in ("compute", "wait") and e["ts"] >= p["ts"] - 1e-3
+                        and e["ts"] + e["dur"] <= p["ts"] + p["dur"] + 1e-3)
+            check(parts <= p["dur"] * 1.001 + 1, f"{kind}: computing and waiting take {parts} of {p['dur']} us")
+        memory = [e["args"]["MiB"] for e in events if e["ph"] == "C" and e["name"] == "memory"]
+        check(memory and max(memory) * 2**20 <= file["ridge"]["budget_bytes"], f"{kind}: memory is {memory[-3:]}")
+        check(run("report", trace).returncode == 0, f"{kind}: ridge report")
+
+
+def budget_model(experts=False):
+    """Large enough that the smallest budget streams."""
+    if not experts:
+        return tiny_file(layers=4, dim=256, ffn=1024)
+    path = os.path.join(A.shared, "golden", "tiny", "olmoe.gguf")
+    if not os.path.exists(path):
+        raise Skip(f"needs ../shared: {path}")
+    return path
+
+
+def simulated_traces():
+    model, trace = tiny_file(layers=3), os.path.join(T, "sim.json")
+    profile = os.path.join(os.path.dirname(__file__), "..", "..", "profiles", "rk3588-anima.toml")
+    sums = {}
+    for more in ([], ["--lock", "init"], ["--memory", "250M"], ["--merge", "3"]):
+        r = run("sim", profile, "--spectrum", *more, "--trace", trace)
+        check(r.returncode == 0 and "gate" in r.stdout and "report" in r.stderr, f"sim --trace {more}: {r.returncode} {r.stderr}")
+        file = check_trace(trace)
+        lanes = {}
+        for e in file["traceEvents"]:
+            if e["ph"] == "X":
+                lanes[e["cat"]] = lanes.get(e["cat"], 0) + e["dur"] / 1e6
+        check({"compute", "read", "init", "release", "pass"} <= set(lanes), f"sim {more}: lanes {lanes}")
+        check(abs(lanes["compute"] + lanes.get("wait", 0) - lanes["pass"]) < 1e-3, f"sim {more}: {lanes}")
+        sums[" ".join(more)] = lanes["pass"]
+        check(run("report", trace).returncode == 0, f"report of sim {more}")
+    check(sums[""] < sums["--lock init"] < sums["--memory 250M"], f"a lock and less memory cost nothing: {sums}")
+    fails(2, ["sim", profile, "--lock", "init"], "--trace")
+    fails(2, ["sim", model, "--lock", "init", "--trace", trace], "--lock")
+    fails(2, ["sim", profile, "--lock", "sometimes", "--trace", trace], "sometimes")
+    visits = os.path.join(T, "visits.json")
+    check(run("run", model, "-p", "a", "-n", "3", "--record", visits).returncode == 0, "run --record")
+    fails(2, ["sim", visits, "--memory", "1M", "--trace", trace], "time")
+    machine = os.path.join(T, "machine.toml")
+    r = run("probe", "--quick", "--output", machine, "--folder", T)
+    if r.returncode != 0:
+        raise Skip(f"needs a machine that can be probed: {r.stderr}")
+    for more in ([], ["--policy", "lru"], ["--policy", "pin-worth+stream"]):
+        r = run("sim", model, "--machine", machine, "--passes", "4", *more, "--trace", trace)
+        check(r.returncode == 0, f"sim model {more}: {r.returncode} {r.stderr}")
+        passes = [e for e in check_trace(trace)["traceEvents"] if e.get("cat") == "pass"]
+        check(len(passes) == 4 and all(e["args"]["tokens"] == 1 for e in passes), f"sim model {more}: {passes}")
+    fails(2, ["sim", model, "--machine", machine, "--policy", "all", "--trace", trace], "one run")
+
+
+def interrupted_traces():
+    """Ctrl-C keeps what happened, SIGTERM and a full disk leave nothing that could be taken for a trace."""
+    model, folder = tiny_file(layers=3), os.path.join(T, "stopped")
+    os.mkdir(folder)
+    trace = os.path.join(folder, "t.json")
+    endless = [A.ridge, "run", model, "-p", "a", "-n", "100000", "--ignore-eos", "-c", "128000", "--trace", trace]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        p = subprocess.Popen(endless, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdout.read(1)  # it generates
+        p.send_signal(number)
+        said = p.communicate(timeout=120)[1].decode()
+        left = os.listdir(folder)
+        if number == signal.SIGINT:
+            check(p.returncode == 0 and left == ["t.json"], f"Ctrl-C: {p.returncode}, {left}: {said}")
+            check(any(e.get("cat") == "pass" for e in check_trace(trace)["traceEvents"]), "a trace without passes after Ctrl-C")
+            os.unlink(trace)
+        else:
+            check(p.returncode == -signal.SIGTERM and left == [], f"SIGTERM: {p.returncode}, {left}: {said}")
+
+    def full_disk():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    write(trace, b"what was there before")
+    words = ["run", model, "-p", "a", "-n", "40", "--temp", "0", "--ignore-eos", "-c", "200"]
+    r = run(*words, "--trace", trace, preexec_fn=full_disk, restore_signals=False)
+    check(r.returncode == 5 and "large" in r.stderr and len(r.stderr.splitlines()) == 1, f"a full disk: {r.returncode} {r.stderr}")
+    check(r.stdout == run(*words).stdout, "a full disk changes the answer")
+    check(os.listdir(folder) == ["t.json"] and open(trace).read() == "what was there before", "a full disk leaves half a file")
+
+
+def test_traces():
+    engine_traces()
+    interrupted_traces()
+    simulated_traces()
+    streamed_traces()
+
+
+main(test_traces)
