@@ -135,4 +135,4 @@ complete -c ridge -n '__fish_seen_subcommand_from plan' -l steps -x -d 'device: 
 complete -c ridge -n '__fish_seen_subcommand_from plan' -l spectrum -d 'device: Spectrum predicts most steps'
 complete -c ridge -n '__fish_seen_subcommand_from plan' -l computed -x -d 'device: so many steps are computed'
 complete -c ridge -n '__fish_seen_subcommand_from plan' -l merge -x -d 'device: fuse neighbouring contexts'
-complete -c ridge -n '__fish_seen_subcommand_from plan' -l lock -x -a 'none init init-and-release' -d 'device: what waits for a run'
+complete -c ridge -n '__fish_seen_subcommand_from plan sim' -l lock -x -a 'none init init-and-release' -d 'device: what waits for a run'

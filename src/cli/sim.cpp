@@ -52,7 +52,7 @@ void add_sim(CLI::App& app) {
   command->add_flag("--spectrum", flags->spectrum, "Spectrum predicts most steps");
   add("--computed", flags->computed, "N", "so many steps are computed, whatever the rule");
   add("--merge", flags->merge, "K", "fuse K neighbouring contexts into one");
-  add("--lock", flags->lock, "NAME", "what the driver excludes, for --trace: none, init, init-and-release");
+  add("--lock", flags->lock, "NAME", "driver of --trace: none, init, init-and-release");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });

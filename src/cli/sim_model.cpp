@@ -50,6 +50,17 @@ sim::AccessTrace visits_of(const Program& program, uint32_t passes) {
   return trace;
 }
 
+TraceInfo trace_info(const SimFlags& flags, const Engine& engine, const HostReport& report) {
+  return host_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
+                          .plan = &engine.plan(),
+                          .machine = report.machine,
+                          .policy = flags.policy.value_or(""),
+                          .rates = engine.rates(),
+                          .threads = engine.threads(),
+                          .budget_bytes = engine.budget_is_promise() ? engine.budget() : 0,
+                          .storage_roof_bytes_per_s = report.host.storage.bytes_per_s});
+}
+
 Result<TraceFile> trace_file(const SimFlags& flags) {
   if (flags.policy == "all") return usage_error("--trace follows one run: name one --policy, or none for the plan");
   return TraceFile::create(*flags.trace, "ridge sim");
@@ -140,14 +151,7 @@ Result<void> sim_model(const SimFlags& flags) {
     const sim::HostRun& traced = report.rows.front().run;
     sim::write_trace(traced.sim, traced.result, {.ends = traced.pass_ends, .name = "decode", .tokens = 1},
                      *trace->trace());
-    RIDGE_TRY(trace->finish(host_trace_info({.title = std::filesystem::path(flags.engine.model).filename().string(),
-                                             .plan = &engine->plan(),
-                                             .machine = machine.name,
-                                             .policy = flags.policy.value_or(""),
-                                             .rates = engine->rates(),
-                                             .threads = engine->threads(),
-                                             .budget_bytes = engine->budget_is_promise() ? engine->budget() : 0,
-                                             .storage_roof_bytes_per_s = host.storage.bytes_per_s})));
+    RIDGE_TRY(trace->finish(trace_info(flags, *engine, report)));
   }
   return print(flags.json ? host_json(report).dump(2) + "\n" : host_table(report));
 }
