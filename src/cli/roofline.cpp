@@ -1,0 +1,132 @@
+// ridge roofline: every phase and operator of a model under the roofs of a machine, and what limits it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <memory>
+
+#include "analyze/roofline_run.h"
+#include "base/log.h"
+#include "base/number_list.h"
+#include "base/progress.h"
+#include "cli/common.h"
+#include "machine/cpu.h"
+#include "report/roofline_report.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge roofline smollm2-135m\n"
+    "  ridge roofline a.gguf b.gguf --scenarios siso,liso --lengths 64,1024\n"
+    "  ridge roofline model.gguf --memory 300M --json\n\n"
+    "Exit code 70: a point lies above its roof, so something is counted or\n"
+    "measured wrong; the report is written all the same.";
+
+struct Flags {
+  EngineFlags engine;
+  std::vector<std::string> models;
+  std::string scenarios = "siso,liso,silo,lilo", lengths = "128,4096";
+  uint64_t decode_tokens = 32;
+  int repetitions = 3;
+  bool json = false, csv = false;
+};
+
+Result<RooflineFormat> format_of(const Flags& flags) {
+  if (flags.json && flags.csv) return usage_error("--json and --csv exclude one another: give one");
+  if (flags.json) return RooflineFormat::json;
+  return flags.csv ? RooflineFormat::csv : RooflineFormat::table;
+}
+
+Result<ScenarioLengths> lengths_of(const Flags& flags) {
+  // Longer texts than any context has would only overflow sums.
+  constexpr uint64_t kMost = uint64_t{1} << 24;
+  const std::vector<uint64_t> numbers = RIDGE_TRY(parse_numbers(flags.lengths, "--lengths"));
+  if (numbers.size() != 2) {
+    return usage_error(fmt::format("--lengths {}: give two numbers of tokens, short and long", flags.lengths));
+  }
+  for (uint64_t n : numbers) {
+    if (n < 1 || n > kMost) {
+      return usage_error(fmt::format("--lengths {}: {} is no usable length: give 1 to {}", flags.lengths, n, kMost));
+    }
+  }
+  return ScenarioLengths{.short_tokens = numbers[0], .long_tokens = numbers[1]};
+}
+
+std::string utc_now() {
+  std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+Result<void> measure(const Flags& flags, RooflineReport& report) {
+  RooflineOptions options;
+  options.scenarios = RIDGE_TRY(pick_scenarios(flags.scenarios, RIDGE_TRY(lengths_of(flags))));
+  options.decode_tokens = flags.decode_tokens;
+  options.repetitions = flags.repetitions;
+  options.interrupted = &interrupt_flag();
+  Progress bar("measuring", roofline_work(options) * flags.models.size(), ProgressUnit::items);
+  options.progress = [&](uint64_t tokens) { bar.advance(tokens); };
+  for (const std::string& model : flags.models) {
+    EngineFlags engine = flags.engine;
+    engine.model = model;
+    options.engine = RIDGE_TRY(engine_options(engine));
+    RIDGE_TRY(measure_roofline(options, report));
+    if (report.interrupted) break;
+  }
+  return {};
+}
+
+// Said on stderr too: the result may have gone into a file.
+Result<void> verdict(const RooflineReport& report) {
+  uint64_t count = 0;
+  const RooflinePoint* first = nullptr;
+  for (const RooflinePoint& p : report.points) {
+    if (!p.above) continue;
+    if (first == nullptr) first = &p;
+    ++count;
+  }
+  if (first == nullptr) return {};
+  return Error{ErrorCode::bug, fmt::format("{} of {} points above their roofs; {}, {}: {}", count, report.points.size(),
+                                           first->model, first->scenario, first->sentence)};
+}
+
+Result<void> run(const Flags& flags) {
+  const RooflineFormat format = RIDGE_TRY(format_of(flags));
+  if (flags.decode_tokens < 1) return usage_error("--tokens 0 measures no decoding: give 1 or more");
+  RooflineReport report;
+  report.version = RIDGE_VERSION;
+  report.numerics = flags.engine.numerics;
+  report.machine = {
+      .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
+  RIDGE_TRY(measure(flags, report));
+  if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
+  RIDGE_TRY(print(roofline_text(report, format)));
+  return verdict(report);
+}
+
+}  // namespace
+
+void add_roofline(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = app.add_subcommand("roofline", "show what limits a model: its phases and operators under the roofs");
+  add_engine_flags(*command, flags->engine);
+  command->remove_option(command->get_option("MODEL"));
+  auto add = [&](const char* names, auto& value, const char* type, const char* what) {
+    return command->add_option(names, value, what)->type_name(type);
+  };
+  add("MODEL", flags->models, "", "GGUF files, .ridge packs, or names from `ridge models`")->required();
+  add("--scenarios", flags->scenarios, "LIST", "of siso, liso, silo, lilo (default: all)");
+  add("--lengths", flags->lengths, "S,L", "tokens that are short and long")->capture_default_str();
+  add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")->capture_default_str();
+  add("-r,--repetitions", flags->repetitions, "N", "runs of each phase, 1 to 50")->capture_default_str();
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->add_flag("--csv", flags->csv, "print comma-separated values");
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli
