@@ -13,7 +13,7 @@ double square(double x) { return x * x; }
 }  // namespace
 
 std::string_view name_of(Roof roof) {
-  constexpr std::string_view kNames[] = {"none", "memory", "storage", "int8", "f32"};
+  constexpr std::string_view kNames[] = {"none", "memory", "storage", "int8", "float"};
   return kNames[static_cast<size_t>(roof)];
 }
 
@@ -24,7 +24,7 @@ Roof RoofTimes::roof() const {
   if (bound <= 0) return Roof::none;
   if (bound == storage_s) return Roof::storage;
   if (bound == memory_s) return Roof::memory;
-  return int8_s >= float_s ? Roof::int8 : Roof::f32;
+  return int8_s >= float_s ? Roof::int8 : Roof::floats;
 }
 
 RoofTimes roof_times(const Work& work, const MachineRoofs& roofs) {

@@ -33,7 +33,7 @@ struct Work {
   double bytes() const { return static_cast<double>(cost.memory_bytes + cost.kv_bytes); }
 };
 
-enum class Roof : uint8_t { none, memory, storage, int8, f32 };
+enum class Roof : uint8_t { none, memory, storage, int8, floats };
 std::string_view name_of(Roof roof);  // "memory", …
 
 // The least seconds that each roof allows; 0 where it is not known.

@@ -30,10 +30,10 @@ std::string bound_text(const RooflinePoint& p) {
     case Roof::storage:
       return fmt::format("storage: {} of {}", percent(p.placed.eta), rate(p.roofs.storage_gb_per_s, "GB/s"));
     case Roof::int8:
-    case Roof::f32: {
+    case Roof::floats: {
       const bool mixed = times.int8_s > 0.1 * times.float_s && times.float_s > 0.1 * times.int8_s;
-      const char* what = mixed ? "int8 and f32 multiply-adds"
-                               : (p.placed.roof == Roof::int8 ? "int8 multiply-adds" : "f32 multiply-adds");
+      const char* what = mixed ? "int8 and float multiply-adds"
+                               : (p.placed.roof == Roof::int8 ? "int8 multiply-adds" : "float multiply-adds");
       return fmt::format("{}: {} of {}", what, percent(p.placed.eta), rate(p.placed.peak * 1e-9, "Gop/s"));
     }
     case Roof::none:

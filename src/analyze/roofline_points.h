@@ -58,7 +58,7 @@ struct RooflinePoint {
   uint64_t tokens = 0, depth = 0;
   int threads = 1;
   std::string machine;
-  bool measured = true;  // false: seconds are the bound of the machine's roofs times nothing else
+  bool measured = true;  // false: seconds are what the machine's roofs allow at least
   Work work;
   uint64_t passes = 0;
   uint64_t footprint_bytes = 0;  // weights, keys and values that a pass goes through
@@ -67,6 +67,7 @@ struct RooflinePoint {
   double seconds_low = 0, seconds_high = 0, coverage = 0;
   std::vector<double> samples;
   double share = 1;    // of the phase's time
+  double bound_s = 0;  // the least time that the roofs allow; of a phase: summed over its operators
   MachineRoofs roofs;  // medians of those around each repetition
   MachineRoofs upper;  // upper limits
   Placed placed;

@@ -306,11 +306,16 @@ void Run::finish(RooflinePoint& p, const Work& work, const std::vector<double>& 
   }
   p.placed.eta = median(etas);
   p.above = above_roof(work, p.seconds, p.upper);
+  p.bound_s = roof_times(work, p.roofs).bound_s();
 }
 
 RooflinePoint Run::point(const Scenario& scenario, const Test& test) const {
   RooflinePoint p = base_point(scenario, test);
   finish(p, test.work(), over(test.samples, [](const Sample& s) { return s.seconds; }), test);
+  p.bound_s = 0;
+  for (size_t i = 0; i < kOperators; ++i) {
+    p.bound_s += roof_times(test.work(static_cast<Operator>(i)), p.roofs).bound_s();
+  }
   if (p.phase == BenchTest::decode) {
     p.advice = advice_for(p.work, p.roofs, decode_program_, test.cost.passes, engine_->kv_type());
   }

@@ -2,15 +2,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "analyze/roofline_analytic.h"
 #include "analyze/roofline_run.h"
+#include "analyze/shape_model.h"
 #include "base/log.h"
 #include "base/number_list.h"
 #include "base/progress.h"
 #include "cli/common.h"
 #include "machine/cpu.h"
+#include "report/paper_report.h"
 #include "report/roofline_report.h"
 
 namespace ridge::cli {
@@ -20,17 +25,21 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  ridge roofline smollm2-135m\n"
     "  ridge roofline a.gguf b.gguf --scenarios siso,liso --lengths 64,1024\n"
-    "  ridge roofline model.gguf --memory 300M --json\n\n"
+    "  ridge roofline model.gguf --memory 300M --json\n"
+    "  ridge roofline shape:llama-3.2-1b --machine m1-pro.toml rtx-3090.toml\n"
+    "  ridge roofline --paper-compat\n\n"
+    "A model may be a shape without weights: shape:NAME, or a .json file that\n"
+    "describes one; it needs --machine.\n"
     "Exit code 70: a point lies above its roof, so something is counted or\n"
     "measured wrong; the report is written all the same.";
 
 struct Flags {
   EngineFlags engine;
-  std::vector<std::string> models;
+  std::vector<std::string> models, machines;
   std::string scenarios = "siso,liso,silo,lilo", lengths = "128,4096";
   uint64_t decode_tokens = 32;
   int repetitions = 3;
-  bool json = false, csv = false;
+  bool json = false, csv = false, paper = false;
 };
 
 Result<RooflineFormat> format_of(const Flags& flags) {
@@ -52,6 +61,38 @@ Result<ScenarioLengths> lengths_of(const Flags& flags) {
     }
   }
   return ScenarioLengths{.short_tokens = numbers[0], .long_tokens = numbers[1]};
+}
+
+bool is_shape(const std::string& model) { return model.starts_with("shape:") || model.ends_with(".json"); }
+
+Result<std::unique_ptr<Model>> open_shape(const std::string& model) {
+  constexpr std::string_view kPrefix = "shape:";
+  if (!model.starts_with(kPrefix)) return make_shape_model(RIDGE_TRY(parse_shape(RIDGE_TRY(read_text(model)), model)));
+  if (const ModelShape* shape = find_shape(model.substr(kPrefix.size()))) return make_shape_model(*shape);
+  std::string names;
+  for (const ModelShape& s : known_shapes()) names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
+  return usage_error(fmt::format("{}: no such shape; there are {}, or name a .json file", model, names));
+}
+
+// Nothing is run: the bounds by the figures of each machine.
+Result<void> compute(const Flags& flags, RooflineReport& report) {
+  AnalyticOptions options;
+  options.scenarios = RIDGE_TRY(pick_scenarios(flags.scenarios, RIDGE_TRY(lengths_of(flags))));
+  if (flags.engine.kv_type) options.rules.kv_type = RIDGE_TRY(parse_kv_type(*flags.engine.kv_type));
+  options.rules.exact = RIDGE_TRY(parse_numerics(flags.engine.numerics)) == Numerics::exact;
+  for (const std::string& name : flags.models) {
+    const std::string path = is_shape(name) ? name : RIDGE_TRY(resolve_model(name));
+    const auto model = is_shape(name) ? RIDGE_TRY(open_shape(name)) : RIDGE_TRY(Model::open(path));
+    const Program decode = model->program({}, {});
+    report.models.push_back({.name = model->config().name,
+                             .architecture = model->config().architecture,
+                             .path = path,
+                             .weight_bytes = decode.memory_bytes_of_a_pass()});
+    for (const std::string& machine : flags.machines) {
+      RIDGE_TRY(add_analytic_points(*model, RIDGE_TRY(load_profile(machine)), options, report));
+    }
+  }
+  return {};
 }
 
 std::string utc_now() {
@@ -96,13 +137,23 @@ Result<void> verdict(const RooflineReport& report) {
 
 Result<void> run(const Flags& flags) {
   const RooflineFormat format = RIDGE_TRY(format_of(flags));
+  if (flags.paper) {
+    if (!flags.models.empty()) return usage_error("--paper-compat speaks of the paper's models: leave MODEL out");
+    if (format == RooflineFormat::csv) return usage_error("--paper-compat prints tables, or JSON with --json");
+    return print(format == RooflineFormat::json ? paper_json().dump(2) + "\n" : paper_text());
+  }
+  if (flags.models.empty()) return usage_error("a MODEL is missing; see `ridge roofline --help`");
   if (flags.decode_tokens < 1) return usage_error("--tokens 0 measures no decoding: give 1 or more");
   RooflineReport report;
   report.version = RIDGE_VERSION;
   report.numerics = flags.engine.numerics;
   report.machine = {
       .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
-  RIDGE_TRY(measure(flags, report));
+  const bool shapes = std::any_of(flags.models.begin(), flags.models.end(), is_shape);
+  if (shapes && flags.machines.empty()) {
+    return usage_error("a shape has no weights to run: name machines to place it on with --machine");
+  }
+  RIDGE_TRY(flags.machines.empty() ? measure(flags, report) : compute(flags, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
   return verdict(report);
@@ -118,11 +169,13 @@ void add_roofline(CLI::App& app) {
   auto add = [&](const char* names, auto& value, const char* type, const char* what) {
     return command->add_option(names, value, what)->type_name(type);
   };
-  add("MODEL", flags->models, "", "GGUF files, .ridge packs, or names from `ridge models`")->required();
+  add("MODEL", flags->models, "", "GGUF files, .ridge packs, or names from `ridge models`");
+  add("--machine", flags->machines, "FILES", "place it on these profiles instead of running it");
   add("--scenarios", flags->scenarios, "LIST", "of siso, liso, silo, lilo (default: all)");
   add("--lengths", flags->lengths, "S,L", "tokens that are short and long")->capture_default_str();
   add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")->capture_default_str();
   add("-r,--repetitions", flags->repetitions, "N", "runs of each phase, 1 to 50")->capture_default_str();
+  command->add_flag("--paper-compat", flags->paper, "the figures of RooflineBench, and the physical ones");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--csv", flags->csv, "print comma-separated values");
   command->footer(kExamples);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,12 @@ namespace {
 // Raised when a reader of the older format would misread a file; unknown keys alone do not raise it.
 constexpr int64_t kFormat = 1;
 constexpr uint64_t kLargestFile = 4 * kMiB;
+
+constexpr std::string_view kFigures[] = {
+    "memory_gb_per_s", "memory_bytes",     "sram_gb_per_s", "sram_bytes", "storage_gb_per_s",      "f32_gops",
+    "f16_gops",        "bf16_gops",        "int8_gops",     "power_w",    "paper_memory_gb_per_s", "paper_f32_gops",
+    "paper_ridge_oi",  "memory_latency_ns"};
+constexpr std::string_view kStatusNames[] = {"published", "measured", "assumed"};
 
 Error profile_error(std::string_view path, std::string_view what) {
   return bad_input(fmt::format("{}: {}; correct it, or write a new one with 'ridge probe'", path, what));
@@ -92,6 +99,13 @@ struct Reader {
     }
     return *value;
   }
+  Result<double> above_zero(std::string_view key) const {
+    auto value = table[key].value<double>();
+    if (!value || !table[key].is_number() || !std::isfinite(*value) || *value <= 0) {
+      return error(key, "a number above 0");
+    }
+    return *value;
+  }
   // 0 where it is missing: profiles of before, and of devices that nobody knows it of.
   Result<double> optional_rate(std::string_view key) const {
     if (table.get(key) == nullptr) return 0.0;
@@ -130,6 +144,24 @@ Result<StoragePoint> storage_point(const Reader& in) {
   return point;
 }
 
+Result<Figure> figure_of(const Reader& in) {
+  Figure figure;
+  figure.what = RIDGE_TRY(in.text("what"));
+  const auto names = figure_names();
+  if (std::find(names.begin(), names.end(), figure.what) == names.end()) {
+    return in.error("what", fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  figure.value = RIDGE_TRY(in.above_zero("value"));
+  const std::string status = RIDGE_TRY(in.text("status"));
+  auto known = std::find(std::begin(kStatusNames), std::end(kStatusNames), status);
+  if (known == std::end(kStatusNames))
+    return in.error("status", fmt::format("one of {}", fmt::join(kStatusNames, ", ")));
+  figure.status = static_cast<FigureStatus>(known - std::begin(kStatusNames));
+  figure.source = RIDGE_TRY(in.text("source"));
+  if (figure.source.empty()) return in.error("source", "where the value comes from");
+  return figure;
+}
+
 // The array of tables `key`; absent means empty.
 template <class Point>
 Result<std::vector<Point>> points(const Reader& top, std::string_view key, std::string_view what,
@@ -142,7 +174,7 @@ Result<std::vector<Point>> points(const Reader& top, std::string_view key, std::
   for (size_t i = 0; i < array->size(); ++i) {
     const toml::table* table = array->get(i)->as_table();
     if (table == nullptr) return top.error(key, "a list of tables, and nothing else in it");
-    out.push_back(RIDGE_TRY(parse({*table, top.path, fmt::format("{} point {}", what, i + 1)})));
+    out.push_back(RIDGE_TRY(parse({*table, top.path, fmt::format("{} {}", what, i + 1)})));
   }
   return out;
 }
@@ -183,6 +215,13 @@ std::string to_toml(const MachineProfile& profile) {
     out += fmt::format("  {{ request_bytes = {}, depth = {}, direct = {}, {} }},\n", point.request_bytes, point.depth,
                        point.direct, rates(point.gb_per_s));
   }
+  out += "]\n";
+  if (profile.figures.empty()) return out;
+  out += "\nfigures = [\n";
+  for (const Figure& f : profile.figures) {
+    out += fmt::format("  {{ what = {}, value = {:.6g}, status = {}, source = {} }},\n", quoted(f.what), f.value,
+                       quoted(std::string(name_of(f.status))), quoted(f.source));
+  }
   return out + "]\n";
 }
 
@@ -210,8 +249,23 @@ int nearest_threads(const std::vector<ReadPoint>& reads, int threads) {
 
 }  // namespace
 
+std::span<const std::string_view> figure_names() { return kFigures; }
+
+std::string_view name_of(FigureStatus status) { return kStatusNames[static_cast<size_t>(status)]; }
+
+const Figure* MachineProfile::figure(std::string_view what) const {
+  const Figure* best = nullptr;
+  for (const Figure& f : figures) {
+    if (f.what == what && (best == nullptr || f.status < best->status)) best = &f;
+  }
+  return best;
+}
+
 std::optional<double> MachineProfile::read_gb_per_s(uint64_t footprint_bytes, int threads) const {
-  if (reads.empty()) return std::nullopt;
+  if (reads.empty()) {
+    const Figure* published = figure("memory_gb_per_s");
+    return published == nullptr ? std::nullopt : std::optional(published->value);
+  }
   int measured_threads = nearest_threads(reads, threads);
   std::map<uint64_t, double> best;  // by footprint, over the page sizes
   for (const ReadPoint& point : reads) {
@@ -240,7 +294,9 @@ std::optional<double> MachineProfile::storage_gb_per_s() const {
     std::optional<double>& best = point.direct ? direct : buffered;
     best = std::max(best.value_or(0), point.gb_per_s.value);
   }
-  return direct ? direct : buffered;
+  if (direct || buffered) return direct ? direct : buffered;
+  const Figure* published = figure("storage_gb_per_s");
+  return published == nullptr ? std::nullopt : std::optional(published->value);
 }
 
 Result<MachineProfile> load_profile(const std::string& path) {
@@ -266,8 +322,9 @@ Result<MachineProfile> load_profile(const std::string& path) {
   profile.storage_path = RIDGE_TRY(top.text("storage_path"));
   profile.int8_gops_per_core = RIDGE_TRY(top.optional_rate("int8_gops_per_core"));
   profile.float_gops_per_core = RIDGE_TRY(top.optional_rate("float_gops_per_core"));
-  profile.reads = RIDGE_TRY(points(top, "reads", "read", read_point));
-  profile.storage = RIDGE_TRY(points(top, "storage", "storage", storage_point));
+  profile.reads = RIDGE_TRY(points(top, "reads", "read point", read_point));
+  profile.storage = RIDGE_TRY(points(top, "storage", "storage point", storage_point));
+  profile.figures = RIDGE_TRY(points(top, "figures", "figure", figure_of));
   return profile;
 }
 

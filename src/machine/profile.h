@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -34,6 +36,18 @@ struct StoragePoint {
   Measured gb_per_s;
 };
 
+// One number from elsewhere: a data sheet, somebody's measurement, a guess. For devices that nobody probed here.
+enum class FigureStatus : uint8_t { published, measured, assumed };
+struct Figure {
+  std::string what;  // one of figure_names()
+  double value = 0;  // above 0, in the unit of its name
+  FigureStatus status = FigureStatus::assumed;
+  std::string source;
+};
+// "memory_gb_per_s", "int8_gops", …; docs/probe.md says what each means.
+std::span<const std::string_view> figure_names();
+std::string_view name_of(FigureStatus status);
+
 struct MachineProfile {
   std::string name;         // CPU model or device
   std::string measured_at;  // ISO date, empty for published profiles
@@ -45,11 +59,16 @@ struct MachineProfile {
   // Peaks of one core, 1e9 operations per second (a multiply-add is two); 0: not known.
   double int8_gops_per_core = 0, float_gops_per_core = 0;
 
-  // Best read rate at a footprint and thread count: interpolated in log footprint between measured points (nullopt if
-  // none).
+  std::vector<Figure> figures;
+
+  // The figure of this name that bounds it best: published ones before measured and assumed ones; nullptr if there is
+  // none.
+  const Figure* figure(std::string_view what) const;
+  // Best read rate at a footprint and thread count: interpolated in log footprint between measured points; without
+  // any the figure memory_gb_per_s.
   std::optional<double> read_gb_per_s(uint64_t footprint_bytes, int threads) const;
-  std::optional<double> storage_gb_per_s()
-      const;                 // best direct point; where O_DIRECT is refused, the best buffered one
+  // Best direct point; where O_DIRECT is refused, the best buffered one; without any the figure storage_gb_per_s.
+  std::optional<double> storage_gb_per_s() const;
   int most_threads() const;  // that its reads were measured with; 1 if there are none
 };
 

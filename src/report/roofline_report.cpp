@@ -47,6 +47,8 @@ Json flat_point(const RooflinePoint& p) {
           {"seconds_high", p.seconds_high},
           {"coverage", p.coverage},
           {"share", p.share},
+          {"bound_seconds", p.bound_s},
+          {"residual_seconds", p.seconds - p.bound_s},
           {"flops", p.work.cost.flops},
           {"int_ops", p.work.cost.int_ops},
           {"weight_bytes", p.work.cost.memory_bytes},
@@ -111,7 +113,10 @@ std::string table_row(const RooflinePoint& p) {
 }
 
 std::string table(const RooflineReport& report) {
-  std::string text = fmt::format("{}, kernels: {}\n", printable(report.machine.cpu), report.machine.isa);
+  std::string text;
+  if (!report.machine.isa.empty()) {
+    text = fmt::format("{}, kernels: {}\n", printable(report.machine.cpu), report.machine.isa);
+  }
   std::string last, contention, roofs;
   bool above = false;
   for (const RooflinePoint& p : report.points) {
