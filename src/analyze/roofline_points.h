@@ -96,6 +96,7 @@ struct RooflineReport {
   std::string version, numerics = "default", label;
   std::vector<RooflineModel> models;
   std::vector<RooflinePoint> points;
+  std::vector<std::string> notes;  // what a sweep shows
   bool interrupted = false;
   bool above() const;  // some point is above its roof
 };

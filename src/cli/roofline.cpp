@@ -4,11 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analyze/roofline_analytic.h"
 #include "analyze/roofline_run.h"
+#include "analyze/roofline_sweep.h"
 #include "analyze/shape_model.h"
 #include "base/log.h"
 #include "base/number_list.h"
@@ -39,6 +42,7 @@ struct Flags {
   std::string scenarios = "siso,liso,silo,lilo", lengths = "128,4096";
   uint64_t decode_tokens = 32;
   int repetitions = 3;
+  std::optional<std::string> sweep;
   bool json = false, csv = false, paper = false;
 };
 
@@ -63,34 +67,80 @@ Result<ScenarioLengths> lengths_of(const Flags& flags) {
   return ScenarioLengths{.short_tokens = numbers[0], .long_tokens = numbers[1]};
 }
 
+Result<std::vector<Scenario>> scenarios_of(const Flags& flags, const std::optional<Sweep>& sweep) {
+  const ScenarioLengths lengths = RIDGE_TRY(lengths_of(flags));
+  if (sweep == Sweep::context) return context_scenarios(lengths);
+  return pick_scenarios(flags.scenarios, lengths);
+}
+
 bool is_shape(const std::string& model) { return model.starts_with("shape:") || model.ends_with(".json"); }
 
-Result<std::unique_ptr<Model>> open_shape(const std::string& model) {
+Result<ModelShape> shape_named(const std::string& model) {
   constexpr std::string_view kPrefix = "shape:";
-  if (!model.starts_with(kPrefix)) return make_shape_model(RIDGE_TRY(parse_shape(RIDGE_TRY(read_text(model)), model)));
-  if (const ModelShape* shape = find_shape(model.substr(kPrefix.size()))) return make_shape_model(*shape);
+  if (!model.starts_with(kPrefix)) return parse_shape(RIDGE_TRY(read_text(model)), model);
+  if (const ModelShape* shape = find_shape(model.substr(kPrefix.size()))) return *shape;
   std::string names;
   for (const ModelShape& s : known_shapes()) names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
   return usage_error(fmt::format("{}: no such shape; there are {}, or name a .json file", model, names));
 }
 
+// The models of an argument: one, or the variants of a sweep.
+Result<std::vector<std::unique_ptr<Model>>> models_of(const std::string& name, const std::optional<Sweep>& sweep) {
+  std::vector<std::unique_ptr<Model>> models;
+  if (!is_shape(name)) {
+    if (sweep && is_of_shapes(*sweep)) {
+      return usage_error(fmt::format("--sweep {} varies a shape: give shape:NAME or a .json file instead of {}",
+                                     name_of(*sweep), name));
+    }
+    models.push_back(RIDGE_TRY(Model::open(RIDGE_TRY(resolve_model(name)))));
+    return models;
+  }
+  const ModelShape shape = RIDGE_TRY(shape_named(name));
+  std::vector<ModelShape> variants = {shape};
+  if (sweep && is_of_shapes(*sweep)) variants = sweep_shapes(*sweep, shape);
+  for (const ModelShape& v : variants) models.push_back(RIDGE_TRY(make_shape_model(v)));
+  return models;
+}
+
+// Over depth, the time of a token is that of the head and the start, and as much again for every layer.
+void note_depth(RooflineReport& report, const std::string& machine, const std::map<std::string, uint32_t>& layers) {
+  std::map<std::string, std::vector<TimeSample>> by_scenario;
+  for (const RooflinePoint& p : report.points) {
+    if (p.op != "all" || p.phase != BenchTest::decode || p.machine != machine || !layers.contains(p.model)) continue;
+    by_scenario[p.scenario].push_back(
+        {static_cast<double>(layers.at(p.model)), p.seconds / static_cast<double>(p.tokens)});
+  }
+  for (const auto& [scenario, samples] : by_scenario) {
+    const auto fit = fit_time(samples);
+    if (!fit) continue;
+    report.notes.push_back(fmt::format("{} on {}: a token of decode takes {:.3g} ms + {:.3g} ms for each layer",
+                                       scenario, machine, fit->t0 * 1e3, fit->tau * 1e3));
+  }
+}
+
 // Nothing is run: the bounds by the figures of each machine.
-Result<void> compute(const Flags& flags, RooflineReport& report) {
+Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, RooflineReport& report) {
+  if (sweep == Sweep::threads) return usage_error("--sweep threads measures: leave --machine out");
   AnalyticOptions options;
-  options.scenarios = RIDGE_TRY(pick_scenarios(flags.scenarios, RIDGE_TRY(lengths_of(flags))));
+  options.scenarios = RIDGE_TRY(scenarios_of(flags, sweep));
   if (flags.engine.kv_type) options.rules.kv_type = RIDGE_TRY(parse_kv_type(*flags.engine.kv_type));
   options.rules.exact = RIDGE_TRY(parse_numerics(flags.engine.numerics)) == Numerics::exact;
+  std::vector<MachineProfile> machines;
+  for (const std::string& machine : flags.machines) machines.push_back(RIDGE_TRY(load_profile(machine)));
   for (const std::string& name : flags.models) {
-    const std::string path = is_shape(name) ? name : RIDGE_TRY(resolve_model(name));
-    const auto model = is_shape(name) ? RIDGE_TRY(open_shape(name)) : RIDGE_TRY(Model::open(path));
-    const Program decode = model->program({}, {});
-    report.models.push_back({.name = model->config().name,
-                             .architecture = model->config().architecture,
-                             .path = path,
-                             .weight_bytes = decode.memory_bytes_of_a_pass()});
-    for (const std::string& machine : flags.machines) {
-      RIDGE_TRY(add_analytic_points(*model, RIDGE_TRY(load_profile(machine)), options, report));
+    std::map<std::string, uint32_t> layers;
+    for (const auto& model : RIDGE_TRY(models_of(name, sweep))) {
+      report.models.push_back({.name = model->config().name,
+                               .architecture = model->config().architecture,
+                               .path = name,
+                               .weight_bytes = model->program({}, {}).memory_bytes_of_a_pass()});
+      layers[model->config().name] = model->config().layers;
+      for (const MachineProfile& machine : machines) {
+        RIDGE_TRY(add_analytic_points(*model, machine, options, report));
+      }
     }
+    if (sweep != Sweep::depth) continue;
+    for (const MachineProfile& machine : machines) note_depth(report, machine.name, layers);
   }
   return {};
 }
@@ -103,20 +153,33 @@ std::string utc_now() {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
-Result<void> measure(const Flags& flags, RooflineReport& report) {
+// 1, 2, 4 … and all of them.
+std::vector<int> thread_counts(int most) {
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
+}
+
+Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, RooflineReport& report) {
   RooflineOptions options;
-  options.scenarios = RIDGE_TRY(pick_scenarios(flags.scenarios, RIDGE_TRY(lengths_of(flags))));
+  options.scenarios = RIDGE_TRY(scenarios_of(flags, sweep));
   options.decode_tokens = flags.decode_tokens;
   options.repetitions = flags.repetitions;
   options.interrupted = &interrupt_flag();
-  Progress bar("measuring", roofline_work(options) * flags.models.size(), ProgressUnit::items);
+  std::vector<int> threads = {0};  // as the engine's flags say
+  if (sweep == Sweep::threads) threads = thread_counts(flags.engine.threads.value_or(report.machine.cpus));
+  Progress bar("measuring", roofline_work(options) * flags.models.size() * threads.size(), ProgressUnit::items);
   options.progress = [&](uint64_t tokens) { bar.advance(tokens); };
   for (const std::string& model : flags.models) {
     EngineFlags engine = flags.engine;
     engine.model = model;
     options.engine = RIDGE_TRY(engine_options(engine));
-    RIDGE_TRY(measure_roofline(options, report));
-    if (report.interrupted) break;
+    for (int count : threads) {
+      if (count > 0) options.engine.threads = count;
+      RIDGE_TRY(measure_roofline(options, report));
+      if (report.interrupted) return {};
+    }
   }
   return {};
 }
@@ -153,7 +216,12 @@ Result<void> run(const Flags& flags) {
   if (shapes && flags.machines.empty()) {
     return usage_error("a shape has no weights to run: name machines to place it on with --machine");
   }
-  RIDGE_TRY(flags.machines.empty() ? measure(flags, report) : compute(flags, report));
+  std::optional<Sweep> sweep;
+  if (flags.sweep) sweep = RIDGE_TRY(parse_sweep(*flags.sweep));
+  if (sweep && is_of_shapes(*sweep) && flags.machines.empty()) {
+    return usage_error(fmt::format("--sweep {} is computed: name machines with --machine", *flags.sweep));
+  }
+  RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
   return verdict(report);
@@ -175,6 +243,7 @@ void add_roofline(CLI::App& app) {
   add("--lengths", flags->lengths, "S,L", "tokens that are short and long")->capture_default_str();
   add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")->capture_default_str();
   add("-r,--repetitions", flags->repetitions, "N", "runs of each phase, 1 to 50")->capture_default_str();
+  add("--sweep", flags->sweep, "AXIS", "along depth, type, attention, context or threads");
   command->add_flag("--paper-compat", flags->paper, "the figures of RooflineBench, and the physical ones");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--csv", flags->csv, "print comma-separated values");

@@ -52,11 +52,17 @@ Operator operator_of(std::string_view tensor) {
   return Operator::other;
 }
 
+Operator operator_of(const Program& program, TensorId tensor, TensorId head) {
+  if (tensor == head) return Operator::head;
+  while (tensor > 0 && program.tensors[tensor].name.empty()) --tensor;
+  return operator_of(program.tensors[tensor].name);
+}
+
 OperatorTimes times_by_operator(const StageProfile& profile, const Program& program, TensorId head) {
   OperatorTimes times{};
   auto add = [&](Operator op, std::chrono::nanoseconds time) { times[static_cast<size_t>(op)] += time; };
   for (const auto& [tensor, time] : profile.steps()) {
-    add(tensor == head ? Operator::head : operator_of(program.tensors[tensor].name), time);
+    add(operator_of(program, tensor, head), time);
   }
   for (size_t i = 0; i < kStageCount; ++i) {
     const Stage stage = static_cast<Stage>(i);

@@ -20,6 +20,9 @@ namespace ridge {
 // attention; routers and routed experts are experts, shared ones ffn. A name that is none of these: other.
 Operator operator_of(std::string_view tensor);
 
+// Of a tensor of a program: matrices of a stack have the name of the first, and the head may be the embedding's tensor.
+Operator operator_of(const Program& program, TensorId tensor, TensorId head);
+
 // The time of a profile by operator; `other` is what is left. Waiting for a streamed block, and turning activations to
 // int8, count to the product that needs it.
 using OperatorTimes = std::array<std::chrono::nanoseconds, kOperators>;

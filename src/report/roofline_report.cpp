@@ -140,6 +140,7 @@ std::string table(const RooflineReport& report) {
     if (std::find(said.begin(), said.end(), line) == said.end()) text += line;
     said.push_back(line);
   }
+  for (const std::string& note : report.notes) text += printable(note) + "\n";
   if (above) text += "! above the upper limit of its roof\n";
   if (!contention.empty()) text += fmt::format("contended while measured: {}\n", contention);
   return text;
@@ -169,6 +170,7 @@ nlohmann::ordered_json roofline_json(const RooflineReport& report) {
           {"label", report.label},
           {"numerics", report.numerics},
           {"models", models},
+          {"notes", report.notes},
           {"points", points}};
 }
 
