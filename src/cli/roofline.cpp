@@ -1,5 +1,6 @@
 // ridge roofline: every phase and operator of a model under the roofs of a machine, and what limits it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,8 +18,10 @@
 #include "base/number_list.h"
 #include "base/progress.h"
 #include "cli/common.h"
+#include "format/output_file.h"
 #include "machine/cpu.h"
 #include "report/paper_report.h"
+#include "report/roofline_html.h"
 #include "report/roofline_report.h"
 
 namespace ridge::cli {
@@ -30,6 +33,7 @@ constexpr const char* kExamples =
     "  ridge roofline a.gguf b.gguf --scenarios siso,liso --lengths 64,1024\n"
     "  ridge roofline model.gguf --memory 300M --json\n"
     "  ridge roofline shape:llama-3.2-1b --machine m1-pro.toml rtx-3090.toml\n"
+    "  ridge roofline model.gguf --sweep context -o report.html\n"
     "  ridge roofline --paper-compat\n\n"
     "A model may be a shape without weights: shape:NAME, or a .json file that\n"
     "describes one; it needs --machine.\n"
@@ -42,7 +46,7 @@ struct Flags {
   std::string scenarios = "siso,liso,silo,lilo", lengths = "128,4096";
   uint64_t decode_tokens = 32;
   int repetitions = 3;
-  std::optional<std::string> sweep;
+  std::optional<std::string> sweep, html, svg;
   bool json = false, csv = false, paper = false;
 };
 
@@ -184,6 +188,25 @@ Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   return {};
 }
 
+Result<void> write_file(const std::string& path, const std::string& text) {
+  OutputFile out = RIDGE_TRY(OutputFile::create(path));
+  RIDGE_TRY(out.write(text));
+  return out.commit();
+}
+
+// The command that would give the same report.
+std::string command_of(const Flags& flags) {
+  std::string text = "ridge roofline";
+  for (const std::string& model : flags.models) text += " " + model;
+  if (!flags.machines.empty()) text += fmt::format(" --machine {}", fmt::join(flags.machines, " "));
+  if (flags.sweep) text += " --sweep " + *flags.sweep;
+  text += fmt::format(" --scenarios {} --lengths {} -n {} -r {}", flags.scenarios, flags.lengths, flags.decode_tokens,
+                      flags.repetitions);
+  if (flags.engine.threads) text += fmt::format(" -t {}", *flags.engine.threads);
+  if (flags.engine.memory) text += " -m " + *flags.engine.memory;
+  return text;
+}
+
 // Said on stderr too: the result may have gone into a file.
 Result<void> verdict(const RooflineReport& report) {
   uint64_t count = 0;
@@ -224,6 +247,8 @@ Result<void> run(const Flags& flags) {
   RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
+  if (flags.html) RIDGE_TRY(write_file(*flags.html, roofline_html(report, {.command = command_of(flags)})));
+  if (flags.svg) RIDGE_TRY(write_file(*flags.svg, first_roofline_svg(report)));
   return verdict(report);
 }
 
@@ -244,6 +269,8 @@ void add_roofline(CLI::App& app) {
   add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")->capture_default_str();
   add("-r,--repetitions", flags->repetitions, "N", "runs of each phase, 1 to 50")->capture_default_str();
   add("--sweep", flags->sweep, "AXIS", "along depth, type, attention, context or threads");
+  add("-o,--output", flags->html, "FILE", "also write a page with charts (HTML)");
+  add("--svg", flags->svg, "FILE", "also draw the first scenario");
   command->add_flag("--paper-compat", flags->paper, "the figures of RooflineBench, and the physical ones");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--csv", flags->csv, "print comma-separated values");
