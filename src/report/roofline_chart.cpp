@@ -51,7 +51,7 @@ std::string number(double value) {
     double size;
     const char* name;
   };
-  for (const Unit& u : {Unit{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+  for (const Unit& u : {Unit{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
     if (value >= u.size) return fmt::format("{:.3g} {}", value / u.size, u.name);
   }
   return fmt::format("{:.3g}", value);

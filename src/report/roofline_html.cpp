@@ -17,7 +17,7 @@ constexpr const char* kStyle = R"(<style>
 @media(prefers-color-scheme:dark){:root{--ground:#16191d;--text:#e4e7eb;--faint:#9aa5b1;--grid:#323f4b;--bad:#f0a060}}
 body{background:var(--ground);color:var(--text);font:15px/1.5 system-ui,sans-serif;max-width:960px;margin:0 auto;padding:20px}
 h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:32px 0 8px}p{margin:6px 0}.faint{color:var(--faint)}
-svg{width:100%;height:auto;display:block}.wide{overflow-x:auto}.bad{color:var(--bad)}
+svg{width:100%;min-width:620px;height:auto;display:block}.wide{overflow-x:auto}.bad{color:var(--bad)}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;width:100%}
 th,td{padding:3px 8px;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
 th:first-child,td:first-child,th.l,td.l{text-align:left}tr.phase td{font-weight:600}
@@ -57,7 +57,7 @@ std::string row(const RooflinePoint& p) {
   const bool whole = p.op == "all", placed = p.placed.roof != Roof::none;
   auto if_placed = [&](std::string words) { return cell(placed ? words : "–"); };
   std::string text = whole ? "<tr class=\"phase\">" : "<tr>";
-  text += cell(whole ? fmt::format("{} {}", name_of(p.phase), p.model) : fmt::format("  {}", p.op));
+  text += cell(whole ? std::string(name_of(p.phase)) : fmt::format("  {}", p.op));
   text += cell(whole ? figure(p.tokens_per_s()) : "");
   text += cell(fmt::format("{:.0f} %", p.share * 100)) + cell(figure(p.seconds * 1e3)) + cell(figure(p.bound_s * 1e3));
   text += if_placed(figure(p.placed.oi)) + if_placed(figure(p.placed.ops_per_s * 1e-9)) +
@@ -74,12 +74,13 @@ std::string table(const Points& points) {
   std::string text =
       "<div class=\"wide\"><table><tr><th></th><th>tok/s</th><th>time</th><th>ms</th><th>bound ms</th><th>op/byte</th>"
       "<th>Gop/s</th><th>GB/s</th><th>roof</th><th>η</th><th>MBU</th><th>MFU</th><th>Φ</th><th>Φ norm.</th></tr>\n";
-  std::string machine;
+  std::string last;
   for (const RooflinePoint& p : points) {
-    if (p.machine != machine) {
-      text += fmt::format("<tr><td class=\"l faint\" colspan=\"14\">{}{}</td></tr>\n", markup(printable(p.machine)),
-                          p.measured ? "" : ", computed");
-      machine = p.machine;
+    const std::string place =
+        fmt::format("{}, {}{}", p.model, p.machine, p.measured ? fmt::format(", {} threads", p.threads) : ", computed");
+    if (place != last) {
+      text += fmt::format("<tr><td class=\"l faint\" colspan=\"14\">{}</td></tr>\n", markup(printable(place)));
+      last = place;
     }
     text += row(p);
   }
@@ -133,11 +134,13 @@ std::string roofline_html(const RooflineReport& report, const RooflinePage& page
   text += machine_facts(report);
   const auto groups = by_scenario(report);
   const bool sweep = groups.size() > 4 || report.models.size() > 3 || !report.notes.empty();
-  if (sweep) text += "<h2>Along the sweep</h2>\n" + rates_svg(report.points, {.title = "tokens per second"});
+  if (sweep)
+    text += fmt::format("<h2>Along the sweep</h2>\n<div class=\"wide\">{}</div>\n",
+                        rates_svg(report.points, {.title = "tokens per second"}));
   for (const std::string& note : report.notes) text += fmt::format("<p>{}</p>\n", markup(printable(note)));
   for (const auto& [name, points] : groups) {
     text += fmt::format("<h2>{}</h2>\n", markup(printable(name)));
-    text += roofline_svg(points, {.title = chart_title(report, points)});
+    text += fmt::format("<div class=\"wide\">{}</div>\n", roofline_svg(points, {.title = chart_title(report, points)}));
     text += sentences(points) + table(points);
   }
   text += fmt::format(

@@ -81,8 +81,9 @@ std::string csv_field(const Json& value) {
 std::string csv(const RooflineReport& report) {
   std::string text;
   for (const RooflinePoint& p : report.points) {
+    const Json row = flat_point(p);  // outlives its items
     std::string names, values;
-    for (const auto& [name, value] : flat_point(p).items()) {
+    for (const auto& [name, value] : row.items()) {
       names += (names.empty() ? "" : ",") + name;
       values += (values.empty() ? "" : ",") + csv_field(value);
     }
@@ -121,7 +122,7 @@ std::string table(const RooflineReport& report) {
   bool above = false;
   for (const RooflinePoint& p : report.points) {
     std::string title = fmt::format("{}, {}: {} tokens in, {} out; {}", printable(p.model), p.scenario, p.prompt,
-                                    p.answer, p.measured ? fmt::format("{} threads", p.threads) : printable(p.machine));
+                                    p.answer, p.measured ? fmt::format("{} thread{}", p.threads, p.threads == 1 ? "" : "s") : printable(p.machine));
     if (title != last) {
       text += fmt::format("\n{}\n{:<11}{:>10}{:>7}{:>9}{:>9}{:>8}  {:<7}{:>6}{:>7}{:>7}{:>7}{:>7}\n", title, "",
                           "tok/s", "time", "op/byte", "Gop/s", "GB/s", "roof", "eta", "MBU", "MFU", "phi", "phi n");
