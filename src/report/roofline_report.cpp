@@ -121,8 +121,9 @@ std::string table(const RooflineReport& report) {
   std::string last, contention, roofs;
   bool above = false;
   for (const RooflinePoint& p : report.points) {
-    std::string title = fmt::format("{}, {}: {} tokens in, {} out; {}", printable(p.model), p.scenario, p.prompt,
-                                    p.answer, p.measured ? fmt::format("{} thread{}", p.threads, p.threads == 1 ? "" : "s") : printable(p.machine));
+    std::string title = fmt::format(
+        "{}, {}: {} tokens in, {} out; {}", printable(p.model), p.scenario, p.prompt, p.answer,
+        p.measured ? fmt::format("{} thread{}", p.threads, p.threads == 1 ? "" : "s") : printable(p.machine));
     if (title != last) {
       text += fmt::format("\n{}\n{:<11}{:>10}{:>7}{:>9}{:>9}{:>8}  {:<7}{:>6}{:>7}{:>7}{:>7}{:>7}\n", title, "",
                           "tok/s", "time", "op/byte", "Gop/s", "GB/s", "roof", "eta", "MBU", "MFU", "phi", "phi n");
