@@ -34,6 +34,7 @@ constexpr std::string_view kFigures[] = {
     "memory_gb_per_s", "memory_bytes",     "sram_gb_per_s", "sram_bytes", "storage_gb_per_s",      "f32_gops",
     "f16_gops",        "bf16_gops",        "int8_gops",     "power_w",    "paper_memory_gb_per_s", "paper_f32_gops",
     "paper_ridge_oi",  "memory_latency_ns"};
+constexpr std::string_view kStreamNames[] = {"copy", "triad", "streaming_copy"};
 constexpr std::string_view kStatusNames[] = {"published", "measured", "assumed"};
 
 Error profile_error(std::string_view path, std::string_view what) {
@@ -111,14 +112,14 @@ struct Reader {
     if (table.get(key) == nullptr) return 0.0;
     return rate(key);
   }
-  Result<Measured> measured() const {
+  Result<Measured> measured(std::string_view key = "gb_per_s") const {
     Measured m;
-    m.value = RIDGE_TRY(rate("gb_per_s"));
-    m.low = RIDGE_TRY(rate("low"));
-    m.high = RIDGE_TRY(rate("high"));
+    m.value = RIDGE_TRY(above_zero(key));
+    m.low = RIDGE_TRY(above_zero("low"));
+    m.high = RIDGE_TRY(above_zero("high"));
     m.runs = static_cast<int>(RIDGE_TRY(positive("runs", 1'000'000)));
-    if (m.low > m.value) return error("low", "no more than gb_per_s");
-    if (m.high < m.value) return error("high", "no less than gb_per_s");
+    if (m.low > m.value) return error("low", fmt::format("no more than {}", key));
+    if (m.high < m.value) return error("high", fmt::format("no less than {}", key));
     return m;
   }
 };
@@ -140,6 +141,49 @@ Result<StoragePoint> storage_point(const Reader& in) {
   point.request_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("request_bytes", kMostBytes)));
   point.depth = static_cast<int>(RIDGE_TRY(in.positive("depth", kMostCount)));
   point.direct = RIDGE_TRY(in.flag("direct"));
+  point.gb_per_s = RIDGE_TRY(in.measured());
+  return point;
+}
+
+Result<StreamPoint> stream_point(const Reader& in) {
+  StreamPoint point;
+  const std::string kind = RIDGE_TRY(in.text("kind"));
+  auto known = std::find(std::begin(kStreamNames), std::end(kStreamNames), kind);
+  if (known == std::end(kStreamNames)) return in.error("kind", fmt::format("one of {}", fmt::join(kStreamNames, ", ")));
+  point.kind = static_cast<StreamKind>(known - std::begin(kStreamNames));
+  point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
+  point.gb_per_s = RIDGE_TRY(in.measured());
+  return point;
+}
+
+Result<LatencyPoint> latency_point(const Reader& in) {
+  LatencyPoint point;
+  point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
+  point.ns = RIDGE_TRY(in.measured("ns"));
+  return point;
+}
+
+Result<MemoryLevel> memory_level(const Reader& in) {
+  MemoryLevel level;
+  level.from_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("from_bytes", kMostBytes)));
+  level.to_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("to_bytes", kMostBytes)));
+  level.gb_per_s = RIDGE_TRY(in.rate("gb_per_s"));
+  level.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
+  return level;
+}
+
+Result<PeakPoint> peak_point(const Reader& in) {
+  PeakPoint point;
+  point.type = RIDGE_TRY(in.text("type"));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
+  point.gops = RIDGE_TRY(in.measured("gops"));
+  return point;
+}
+
+Result<FormatPoint> format_point(const Reader& in) {
+  FormatPoint point;
+  point.type = RIDGE_TRY(in.text("type"));
   point.gb_per_s = RIDGE_TRY(in.measured());
   return point;
 }
@@ -189,8 +233,36 @@ std::string quoted(const std::string& text) {
 }
 
 // Six digits: far finer than any measurement here.
-std::string rates(const Measured& m) {
-  return fmt::format("gb_per_s = {:.6g}, low = {:.6g}, high = {:.6g}, runs = {}", m.value, m.low, m.high, m.runs);
+std::string rates(const Measured& m, std::string_view key = "gb_per_s") {
+  return fmt::format("{} = {:.6g}, low = {:.6g}, high = {:.6g}, runs = {}", key, m.value, m.low, m.high, m.runs);
+}
+
+// What `ridge probe` finds beside reads and storage; sections that are empty are left out.
+std::string more_measurements(const MachineProfile& profile) {
+  std::string out;
+  auto section = [&](const char* name, const auto& points, auto line) {
+    if (points.empty()) return;
+    out += fmt::format("\n{} = [\n", name);
+    for (const auto& point : points) out += fmt::format("  {{ {} }},\n", line(point));
+    out += "]\n";
+  };
+  section("streams", profile.streams, [](const StreamPoint& p) {
+    return fmt::format("kind = '{}', footprint_bytes = {}, threads = {}, {}", name_of(p.kind), p.footprint_bytes,
+                       p.threads, rates(p.gb_per_s));
+  });
+  section("latencies", profile.latencies, [](const LatencyPoint& p) {
+    return fmt::format("footprint_bytes = {}, {}", p.footprint_bytes, rates(p.ns, "ns"));
+  });
+  section("levels", profile.levels, [](const MemoryLevel& l) {
+    return fmt::format("from_bytes = {}, to_bytes = {}, gb_per_s = {:.6g}, threads = {}", l.from_bytes, l.to_bytes,
+                       l.gb_per_s, l.threads);
+  });
+  section("peaks", profile.peaks, [](const PeakPoint& p) {
+    return fmt::format("type = {}, threads = {}, {}", quoted(p.type), p.threads, rates(p.gops, "gops"));
+  });
+  section("formats", profile.formats,
+          [](const FormatPoint& p) { return fmt::format("type = {}, {}", quoted(p.type), rates(p.gb_per_s)); });
+  return out;
 }
 
 std::string to_toml(const MachineProfile& profile) {
@@ -205,6 +277,8 @@ std::string to_toml(const MachineProfile& profile) {
   if (profile.float_gops_per_core > 0) {
     out += fmt::format("float_gops_per_core = {:.6g}\n", profile.float_gops_per_core);
   }
+  if (profile.clock_ghz_before > 0) out += fmt::format("clock_ghz_before = {:.6g}\n", profile.clock_ghz_before);
+  if (profile.clock_ghz_after > 0) out += fmt::format("clock_ghz_after = {:.6g}\n", profile.clock_ghz_after);
   out += "\nreads = [\n";
   for (const ReadPoint& point : profile.reads) {
     out += fmt::format("  {{ footprint_bytes = {}, threads = {}, huge_pages = {}, {} }},\n", point.footprint_bytes,
@@ -215,7 +289,7 @@ std::string to_toml(const MachineProfile& profile) {
     out += fmt::format("  {{ request_bytes = {}, depth = {}, direct = {}, {} }},\n", point.request_bytes, point.depth,
                        point.direct, rates(point.gb_per_s));
   }
-  out += "]\n";
+  out += "]\n" + more_measurements(profile);
   if (profile.figures.empty()) return out;
   out += "\nfigures = [\n";
   for (const Figure& f : profile.figures) {
@@ -250,6 +324,8 @@ int nearest_threads(const std::vector<ReadPoint>& reads, int threads) {
 }  // namespace
 
 std::span<const std::string_view> figure_names() { return kFigures; }
+
+std::string_view name_of(StreamKind kind) { return kStreamNames[static_cast<size_t>(kind)]; }
 
 std::string_view name_of(FigureStatus status) { return kStatusNames[static_cast<size_t>(status)]; }
 
@@ -324,6 +400,13 @@ Result<MachineProfile> load_profile(const std::string& path) {
   profile.float_gops_per_core = RIDGE_TRY(top.optional_rate("float_gops_per_core"));
   profile.reads = RIDGE_TRY(points(top, "reads", "read point", read_point));
   profile.storage = RIDGE_TRY(points(top, "storage", "storage point", storage_point));
+  profile.streams = RIDGE_TRY(points(top, "streams", "stream point", stream_point));
+  profile.latencies = RIDGE_TRY(points(top, "latencies", "latency", latency_point));
+  profile.levels = RIDGE_TRY(points(top, "levels", "level", memory_level));
+  profile.peaks = RIDGE_TRY(points(top, "peaks", "peak", peak_point));
+  profile.formats = RIDGE_TRY(points(top, "formats", "format", format_point));
+  profile.clock_ghz_before = RIDGE_TRY(top.optional_rate("clock_ghz_before"));
+  profile.clock_ghz_after = RIDGE_TRY(top.optional_rate("clock_ghz_after"));
   profile.figures = RIDGE_TRY(points(top, "figures", "figure", figure_of));
   return profile;
 }
