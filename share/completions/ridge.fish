@@ -78,7 +78,7 @@ complete -c ridge -n '__fish_seen_subcommand_from logits probe pack' -s o -l out
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l window -x -d 'tokens read at a time'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l windows -x -d 'at most this many'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l kl -d 'KL divergence from the exact arithmetic'
-complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 2 seconds'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 5 seconds'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l file -r -F -d 'read this file'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l folder -x -a '(__fish_complete_directories)' -d 'for the temporary file'
 complete -c ridge -n '__fish_seen_subcommand_from probe pack' -s t -l threads -x -d 'threads'
