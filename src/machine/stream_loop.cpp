@@ -14,15 +14,15 @@
 namespace ridge {
 namespace {
 
-inline __attribute__((always_inline)) void triad_words(double* __restrict to, const double* __restrict a,
-                                                       const double* __restrict b, size_t count) {
-  for (size_t i = 0; i < count; ++i) to[i] = a[i] + 3.0 * b[i];
-}
-
-void triad_baseline(double* to, const double* a, const double* b, size_t n) { triad_words(to, a, b, n); }
-
 // Vectors of eight doubles; the compiler splits them where registers are narrower.
 using Eight = double __attribute__((vector_size(64), aligned(64), may_alias));
+
+inline __attribute__((always_inline)) void triad_vectors(double* to, const double* a, const double* b, size_t count) {
+  auto* out = static_cast<Eight*>(static_cast<void*>(to));
+  const auto* x = static_cast<const Eight*>(static_cast<const void*>(a));
+  const auto* y = static_cast<const Eight*>(static_cast<const void*>(b));
+  for (size_t i = 0; i < count / 8; ++i) out[i] = x[i] + 3.0 * y[i];
+}
 
 inline __attribute__((always_inline)) void copy_vectors(double* to, const double* from, size_t count) {
   auto* out = static_cast<Eight*>(static_cast<void*>(to));
@@ -33,14 +33,17 @@ inline __attribute__((always_inline)) void copy_vectors(double* to, const double
   }
 }
 
+void triad_baseline(double* to, const double* a, const double* b, size_t n) { triad_vectors(to, a, b, n); }
 void copy_baseline(double* to, const double* from, size_t n) { copy_vectors(to, from, n); }
 
 #if defined(__x86_64__)
 RIDGE_TARGET_AVX2 void copy_avx2(double* to, const double* from, size_t n) { copy_vectors(to, from, n); }
 RIDGE_TARGET_AVX512 void copy_avx512(double* to, const double* from, size_t n) { copy_vectors(to, from, n); }
-RIDGE_TARGET_AVX2 void triad_avx2(double* to, const double* a, const double* b, size_t n) { triad_words(to, a, b, n); }
+RIDGE_TARGET_AVX2 void triad_avx2(double* to, const double* a, const double* b, size_t n) {
+  triad_vectors(to, a, b, n);
+}
 RIDGE_TARGET_AVX512 void triad_avx512(double* to, const double* a, const double* b, size_t n) {
-  triad_words(to, a, b, n);
+  triad_vectors(to, a, b, n);
 }
 
 void copy_streaming(double* to, const double* from, size_t n) {
