@@ -15,6 +15,9 @@ _ridge_options() {
     bench)
       echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --db --label --compare"
       ;;
+    roofline)
+      echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --paper-compat --json --csv"
+      ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
     sim) echo "$engine --machine --policy --passes --export --steps --spectrum --computed --merge --json" ;;
@@ -31,7 +34,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan"
+  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor plan"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

@@ -86,5 +86,6 @@ void add_bench(CLI::App& app);
 void add_kernels(CLI::App& app);
 void add_ladder(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_roofline(CLI::App& app);
 
 }  // namespace ridge::cli
