@@ -15,6 +15,9 @@ _ridge_options() {
     bench)
       echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --trace --db --label --compare"
       ;;
+    roofline)
+      echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --paper-compat --json --csv"
+      ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
     sim) echo "$engine --machine --policy --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
@@ -32,7 +35,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan report"
+  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor plan report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

@@ -87,5 +87,6 @@ void add_kernels(CLI::App& app);
 void add_ladder(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_report(CLI::App& app);
+void add_roofline(CLI::App& app);
 
 }  // namespace ridge::cli
