@@ -35,6 +35,7 @@ class Outline : public Ops {
   Program finish() &&;
   size_t workspace_floats() const { return most_; }
   size_t latent_floats() const { return latent_floats_; }
+  const OpSet& operations() const { return used_; }
 
  protected:
   float* workspace(size_t offset, size_t floats) override;
@@ -62,6 +63,8 @@ class Outline : public Ops {
   uint64_t stored(const std::vector<Piece>& pieces) const;
   void record(const std::vector<Weight>& weights, size_t tokens, size_t in_width);
   void elementwise(uint64_t floats_moved, uint64_t flops);
+  void use(std::initializer_list<Op> ops);
+  void use_cache();
 
   const Model& model_;
   ProgramOptions options_;
@@ -69,6 +72,7 @@ class Outline : public Ops {
   std::string part_name_;
   std::vector<Step> part_steps_;
   size_t most_ = 0, latent_floats_ = 0;
+  OpSet used_;
 };
 
 }  // namespace ridge
