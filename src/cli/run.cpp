@@ -72,12 +72,6 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
   return text.empty() ? from_file : text + "\n\n" + from_file;
 }
 
-// The text that the model gets, special tokens and all.
-void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
-  note(fmt::format("the model reads {}:", counted(ids.size(), "token")));
-  note_block(tokenizer.decode(ids, {.show_special = true}) + "\n");
-}
-
 // Why the text ends where it does, for --stats.
 std::string end_words(const RunFlags& flags, StopReason reason) {
   switch (reason) {
@@ -215,6 +209,11 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
 }
 
 }  // namespace
+
+void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+  note(fmt::format("the model reads {}:", counted(ids.size(), "token")));
+  note_block(tokenizer.decode(ids, {.show_special = true}) + "\n");
+}
 
 Result<void> save_state(Engine& engine, const std::string& path) {
   RIDGE_TRY(engine.save_state(path));

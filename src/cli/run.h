@@ -29,6 +29,8 @@ struct RunFlags {
 Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler,
                   Speculator* speculator);
 GenerateOptions generate_options(const RunFlags& flags);
+// --show-prompt: the text that the model gets, special tokens and all.
+void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids);
 // --save-state: writes the file and says what is in it.
 Result<void> save_state(Engine& engine, const std::string& path);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 #include "base/log.h"
 #include "base/units.h"
@@ -232,10 +231,25 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, con
 
 }  // namespace
 
+namespace {
+
+// Text of the conversation, its tokens, and what a chat template makes of it on the way.
+constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
+
+}  // namespace
+
+uint64_t Engine::message_room() const {
+  // More than prose or code ever has.
+  constexpr uint64_t kMostBytesPerToken = 64;
+  // The line editor holds wide characters, more than once.
+  constexpr uint64_t kCopiesOfMessage = kCopiesOfText + 16;
+  const uint64_t whole = context_ * kMostBytesPerToken;
+  if (!budget_is_promise()) return whole;
+  return std::min(whole, (kTextBase + context_ * kTextPerPosition) / kCopiesOfMessage + options_.text_bytes);
+}
+
 // All that is not weights, of this model alone.
 Account Engine::own_account(const Program& program, uint32_t batch, uint64_t context) const {
-  // Text of the conversation, its tokens, and what a chat template makes of it on the way.
-  constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;
   a.add(fmt::format("KV cache, {}", counted(context, "position")),
         KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
@@ -516,28 +530,6 @@ Result<void> Engine::load_state(const std::string& path) {
   written_ = prompts_ = history_.size();
   oldest_ = state.oldest;
   return {};
-}
-
-std::vector<std::string> Engine::kernel_reasons() const {
-  const bool exact = options_.numerics == Numerics::exact;
-  const OpSet used = model_->operations({.tokens = 2}, exact, kv_type_) |
-                     model_->operations({.tokens = 1, .role = TokenRole::generated}, exact, kv_type_);
-  std::set<std::string> subjects;
-  for (size_t op = 0; op < used.size(); ++op) {
-    if (used[op]) subjects.insert(describe(static_cast<Op>(op), Type::F32));
-  }
-  for (const Block& b : plan_.program.blocks) {
-    for (const Piece& p : b.pieces) {
-      const Type type = plan_.program.tensors[p.tensor].type;
-      subjects.insert(describe(uses_int8(type, exact) ? Op::matmul_q8 : Op::matmul_float, type));
-      subjects.insert(describe(Op::pack, type));
-    }
-  }
-  std::vector<std::string> lines;
-  for (const std::string& line : kernels_.reasons) {
-    if (subjects.count(line.substr(0, line.find(':'))) > 0) lines.push_back(line);
-  }
-  return lines;
 }
 
 Result<std::vector<Engine::Needs>> Engine::needs(const EngineOptions& options, std::span<const uint64_t> contexts) {

@@ -96,6 +96,8 @@ class Engine {
   uint64_t context() const { return context_; }
   KvType kv_type() const { return kv_type_; }
   int threads() const { return pool_->size(); }
+  // Bytes that a message of a conversation may have: under a promise what the account has room for.
+  uint64_t message_room() const;
   const EngineTimes& times() const { return times_; }
   // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
   Engine* draft() const { return draft_.get(); }
