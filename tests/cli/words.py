@@ -63,6 +63,7 @@ def endings():
     text = r.stdout.rstrip("\n")
     stop = run(*words, "-n", "50", "--stop", text[1:3])
     check("by --stop" in stop.stderr, f"--stop: {stop.stderr!r}")
+    check("ended by -n 5" in run(*words[:-1], "-n", "5").stderr and "ended" not in run(*words[:-1], "-n", "0").stderr, "the summary")
     check("by the context" in run(*words, "--context", "16").stderr, "a full context")
 
 
