@@ -72,7 +72,7 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
   return text.empty() ? from_file : text + "\n\n" + from_file;
 }
 
-// Why the text ends where it does, for --stats.
+// Why the text ends where it does.
 std::string end_words(const RunFlags& flags, StopReason reason) {
   switch (reason) {
     case StopReason::end_of_generation:
@@ -89,8 +89,9 @@ std::string end_words(const RunFlags& flags, StopReason reason) {
   return "by Ctrl-C";
 }
 
-Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
-                    Sampler& sampler, Speculator* speculator) {
+// Prints the answer; why it ended.
+Result<StopReason> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
+                          Sampler& sampler, Speculator* speculator) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
@@ -115,15 +116,15 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
                                   {"reused_tokens", g.reused_tokens},
                                   {"seed", flags.sampler.seed},
                                   {"stats", run_json(engine)}};
-    return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    RIDGE_TRY(print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    return g.reason;
   }
   RIDGE_TRY(print("\n"));
   if (flags.load_state) note(fmt::format("{} of {} prompt tokens were in the state", g.reused_tokens, g.prompt_tokens));
   if (g.reason == StopReason::context_full)
     note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
   if (g.reason == StopReason::interrupted) note("stopped by Ctrl-C");
-  if (flags.stats) note_block(fmt::format("  {:<22} {}\n", "ended", end_words(flags, g.reason)));
-  return {};
+  return g.reason;
 }
 
 Result<void> write_recording(const Engine& engine, const std::string& path) {
@@ -175,15 +176,20 @@ Result<void> run(RunFlags& flags) {
   }
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
   auto speculator = make_speculator(flags.drafts, *engine, flags.sampler, sampler);
-  Result<void> done = chats ? chat(*engine, flags, prompt, sampler, speculator.get())
-                            : answer(*engine, flags, text, prompt, sampler, speculator.get());
-  RIDGE_TRY(std::move(done));
+  std::optional<StopReason> reason;
+  if (chats) {
+    RIDGE_TRY(chat(*engine, flags, prompt, sampler, speculator.get()));
+  } else {
+    reason = RIDGE_TRY(answer(*engine, flags, text, prompt, sampler, speculator.get()));
+  }
   if (flags.record) RIDGE_TRY(write_recording(*engine, *flags.record));
   if (flags.stats) {
     if (flags.sampler.temperature > 0) note(fmt::format("--seed {} gives this text again", flags.sampler.seed));
     note_block(run_table(*engine));
+    if (reason) note_block(fmt::format("  {:<22} {}\n", "ended", end_words(flags, *reason)));
   } else {
-    note(run_summary(*engine));
+    const bool cut = reason == StopReason::token_limit && flags.max_tokens > 0;
+    note(run_summary(*engine) + (cut ? fmt::format(" · ended by -n {}", flags.max_tokens) : ""));
   }
   return {};
 }

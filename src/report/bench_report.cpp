@@ -135,6 +135,8 @@ Json result_json(const BenchReport& report, const BenchResult& r) {
     }
   }
   out["model"] = report.model.name;
+  out["path"] = report.model.path;
+  out["weight_bytes"] = report.model.weight_bytes;
   if (r.stages.empty()) return out;
   out["profile"] = Json::array();
   for (const StageTime& s : r.stages) {
@@ -238,13 +240,9 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
                   {"ridge", report.version},     {"numerics", report.numerics},
                   {"kv_type", report.kv_type},   {"memory_budget", report.memory_budget},
                   {"label", report.label}};
-  Json model = {{"name", report.model.name},
-                {"architecture", report.model.architecture},
-                {"path", report.model.path},
-                {"weight_bytes", report.model.weight_bytes}};
   Json results = Json::array();
   for (const BenchResult& r : report.results) results.push_back(result_json(report, r));
-  return {{"machine", machine}, {"model", model}, {"results", results}};
+  return {{"machine", machine}, {"results", results}};
 }
 
 std::string bench_sql_schema() {

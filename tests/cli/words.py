@@ -63,6 +63,7 @@ def endings():
     text = r.stdout.rstrip("\n")
     stop = run(*words, "-n", "50", "--stop", text[1:3])
     check("by --stop" in stop.stderr, f"--stop: {stop.stderr!r}")
+    check("ended by -n 5" in run(*words[:-1], "-n", "5").stderr and "ended" not in run(*words[:-1], "-n", "0").stderr, "the summary")
     check("by the context" in run(*words, "--context", "16").stderr, "a full context")
 
 
@@ -142,9 +143,9 @@ def bench_fields():
     model = tiny_file()
     words = ["bench", model, "-p", "4", "-n", "2", "-t", "1", "-r", "1", "-q"]
     j = json.loads(run(*words, "--json", "--label", "mine").stdout)
-    check(j["machine"]["label"] == "mine" and j["model"]["path"] == model and j["model"]["weight_bytes"] > 1000, f"bench --json: {j['machine']} {j.get('model')}")
+    check(j["machine"]["label"] == "mine" and all(x["path"] == model and x["weight_bytes"] > 1000 for x in j["results"]), f"bench --json: {j}")
     row = json.loads(run(*words, "--jsonl", "--label", "mine").stdout.splitlines()[0])
-    check(row["label"] == "mine" and row["path"] == model and row["weight_bytes"] == j["model"]["weight_bytes"], f"bench --jsonl: {row}")
+    check(row["label"] == "mine" and row["path"] == model and row["weight_bytes"] == j["results"][0]["weight_bytes"], f"bench --jsonl: {row}")
 
 
 def test_words():

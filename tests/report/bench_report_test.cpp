@@ -52,6 +52,9 @@ TEST(BenchReport, JsonHasThePromisedFields) {
   EXPECT_EQ(r["test"], "decode");
   EXPECT_EQ(r["tokens"], 64);
   EXPECT_EQ(r["depth"], 1024);
+  EXPECT_EQ(r["path"], some_report().model.path);
+  EXPECT_EQ(r["weight_bytes"], some_report().model.weight_bytes);
+  EXPECT_EQ(json["machine"]["label"], some_report().label);
   EXPECT_EQ(r["threads"], 2);
   EXPECT_EQ(r["tokens_per_s"], 12.0);
   EXPECT_EQ(r["ci95"], nlohmann::json({10.0, 14.0}));
