@@ -42,18 +42,16 @@ BenchReport some_report() {
 
 TEST(BenchReport, JsonHasThePromisedFields) {
   auto json = nlohmann::json::parse(bench_text(some_report(), BenchFormat::json));
-  EXPECT_EQ(json.size(), 3u);
+  EXPECT_EQ(json.size(), 2u);
   EXPECT_EQ(json["machine"]["cpu"], "A \"quoted\", CPU");
   EXPECT_EQ(json["machine"]["label"], "");
-  EXPECT_EQ(json["model"]["path"], "m.gguf");
-  EXPECT_EQ(json["model"]["weight_bytes"], 1234);
   ASSERT_EQ(json["results"].size(), 2u);
   const auto& r = json["results"][0];
   EXPECT_EQ(r["test"], "decode");
   EXPECT_EQ(r["tokens"], 64);
   EXPECT_EQ(r["depth"], 1024);
-  EXPECT_EQ(r["path"], some_report().model.path);
-  EXPECT_EQ(r["weight_bytes"], some_report().model.weight_bytes);
+  EXPECT_EQ(r["path"], "m.gguf");
+  EXPECT_EQ(r["weight_bytes"], 1234);
   EXPECT_EQ(json["machine"]["label"], some_report().label);
   EXPECT_EQ(r["threads"], 2);
   EXPECT_EQ(r["tokens_per_s"], 12.0);
