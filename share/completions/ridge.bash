@@ -4,7 +4,7 @@ _ridge_options() {
   local engine="--memory --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --ignore-eos --json --trace --stats --explain --temp --top-k" \
+      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;

@@ -49,6 +49,7 @@ complete -c ridge -n "$run" -l load-state -r -F -d 'read only what this state la
 complete -c ridge -n "$run" -l record -r -F -d 'write the order of visits'
 complete -c ridge -n "$run" -l stop -x -d 'end before this text'
 complete -c ridge -n "$run" -l raw -d 'no chat template'
+complete -c ridge -n "$run" -l show-prompt -d 'say what the model gets to read'
 complete -c ridge -n "$run" -l ignore-eos -d 'go on after the model ends'
 complete -c ridge -n "$run" -l stats -d 'where time and bytes went'
 complete -c ridge -n '__fish_seen_subcommand_from run plan' -l explain -d 'what was planned and why'

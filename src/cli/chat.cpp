@@ -1,16 +1,16 @@
-// The chat of `ridge run` on a terminal: lines in, streamed answers out.
+// The chat of `ridge run` on a terminal: messages in (a line, or a pasted text), streamed answers out.
 //
 // Ctrl-C stops the answer and keeps what was said; Ctrl-D leaves. When the context is full the oldest turns are
 // dropped, and that is said.
-#include <editline/readline.h>
 #include <fmt/format.h>
 #include <langinfo.h>
 
 #include <clocale>
-#include <cstdlib>
 #include <utility>
 
 #include "base/log.h"
+#include "base/units.h"
+#include "cli/line_editor.h"
 #include "cli/run.h"
 
 namespace ridge::cli {
@@ -18,15 +18,6 @@ namespace {
 
 // A quarter of the context stays free for the answer.
 constexpr uint64_t kAnswerShare = 4;
-
-std::optional<std::string> read_line() {
-  char* line = ::readline("> ");
-  if (line == nullptr) return std::nullopt;
-  std::string text = line;
-  if (!text.empty()) ::add_history(line);
-  std::free(line);  // readline's contract: the caller frees the line
-  return text;
-}
 
 // The conversation as the model will see it: for a model without a template, its text so far.
 class Conversation {
@@ -63,8 +54,8 @@ class Conversation {
         if (ids.size() >= engine_.context()) {
           messages_ = before;
         } else if (dropped > 0) {
-          note(fmt::format("the context of {} is full: the {} oldest messages were dropped", engine_.context(),
-                           dropped));
+          note(fmt::format("the context of {} is full: the {} dropped", engine_.context(),
+                           counted(dropped, "oldest message was", "oldest messages were")));
         }
         return ids;
       }
@@ -100,25 +91,31 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
   bool told_reuse = false;
+  LineEditor editor(engine.message_room());
   options.speculator = speculator;
   for (;;) {
     clear_interrupt();
-    std::optional<std::string> line = read_line();
+    std::optional<Message> line = editor.read();
     if (!line) {
       if (interrupt_flag()) {  // Ctrl-C at the prompt empties the line
         RIDGE_TRY(print("\n"));
         continue;
       }
       RIDGE_TRY(print("\n"));
-      if (flags.save_state && engine.position() > 0) return engine.save_state(*flags.save_state);
+      if (flags.save_state && engine.position() > 0) return save_state(engine, *flags.save_state);
       return {};
     }
-    if (line->find_first_not_of(" \t") == std::string::npos) continue;
-    if (Result<void> valid = require_utf8(*line, "the line"); !valid.ok()) {
+    if (line->too_long) {
+      warn(fmt::format("the text is longer than the {} that a message may have here: give it with -f FILE",
+                       format_bytes(engine.message_room())));
+      continue;
+    }
+    if (line->text.find_first_not_of(" \t\n") == std::string::npos) continue;
+    if (Result<void> valid = require_utf8(line->text, "the line"); !valid.ok()) {
       warn(valid.error().message);
       continue;
     }
-    conversation.say("user", *line);
+    conversation.say("user", line->text);
     auto ids = conversation.tokens();
     if (ids.ok() && ids.value().size() >= engine.context()) {
       warn(fmt::format("the line is too long for the context of {}: shorten it, or start with a larger --context",
@@ -126,6 +123,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
       conversation.take_back();
       continue;
     }
+    if (ids.ok() && flags.show_prompt) show_prompt(*engine.tokenizer(), ids.value());
     Result<void> printed;
     auto answer = !ids.ok() ? Result<Generation>(ids.error())
                             : generate(engine, ids.value(), options, sampler, [&](std::string_view piece) {

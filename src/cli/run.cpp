@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -73,17 +74,36 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
   return text.empty() ? from_file : text + "\n\n" + from_file;
 }
 
-Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
-                    Sampler& sampler, Speculator* speculator) {
+// Why the text ends where it does.
+std::string end_words(const RunFlags& flags, StopReason reason) {
+  switch (reason) {
+    case StopReason::end_of_generation:
+      return "by the model";
+    case StopReason::stop_text:
+      return "by --stop";
+    case StopReason::token_limit:
+      return fmt::format("by -n {}; a larger one lets the model go on", flags.max_tokens);
+    case StopReason::context_full:
+      return "by the context, which is full; --context asks for more";
+    case StopReason::interrupted:
+      break;
+  }
+  return "by Ctrl-C";
+}
+
+// Prints the answer; why it ended.
+Result<StopReason> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
+                          Sampler& sampler, Speculator* speculator) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
   std::vector<TokenId> ids = RIDGE_TRY(prompt.conversation(messages));
+  if (flags.show_prompt) show_prompt(*engine.tokenizer(), ids);
   Result<void> printed;
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
   options.speculator = speculator;
-  if (flags.save_state) options.on_prompt = [&] { return engine.save_state(*flags.save_state); };
+  if (flags.save_state) options.on_prompt = [&] { return save_state(engine, *flags.save_state); };
   Generation g = RIDGE_TRY(generate(engine, ids, options, sampler, [&](std::string_view piece) {
     if (flags.json) return true;
     printed = print(piece);
@@ -98,21 +118,22 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
                                   {"reused_tokens", g.reused_tokens},
                                   {"seed", flags.sampler.seed},
                                   {"stats", run_json(engine)}};
-    return print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    RIDGE_TRY(print(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    return g.reason;
   }
   RIDGE_TRY(print("\n"));
   if (flags.load_state) note(fmt::format("{} of {} prompt tokens were in the state", g.reused_tokens, g.prompt_tokens));
   if (g.reason == StopReason::context_full)
     note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
   if (g.reason == StopReason::interrupted) note("stopped by Ctrl-C");
-  return {};
+  return g.reason;
 }
 
 Result<void> write_recording(const Engine& engine, const std::string& path) {
   const RecordingSource& recording = *engine.recording();
   if (recording.full()) {
-    note(fmt::format("the recording ends after {} passes: it takes no more memory than was planned",
-                     recording.pass_begins().size()));
+    note(fmt::format("the recording ends after {}: it takes no more memory than was planned",
+                     counted(recording.pass_begins().size(), "pass", "passes")));
   }
   return sim::write_recorded(engine.plan().program, recording.order(), recording.pass_begins(),
                              engine.model().file().metadata().where, path);
@@ -161,8 +182,13 @@ Result<void> run(RunFlags& flags) {
   }
   Sampler sampler(flags.sampler, engine->model().config().vocabulary);
   auto speculator = make_speculator(flags.drafts, *engine, flags.sampler, sampler);
-  Result<void> done = chats ? chat(*engine, flags, prompt, sampler, speculator.get())
-                            : answer(*engine, flags, text, prompt, sampler, speculator.get());
+  std::optional<StopReason> reason;
+  auto generated = [&]() -> Result<void> {
+    if (chats) return chat(*engine, flags, prompt, sampler, speculator.get());
+    reason = RIDGE_TRY(answer(*engine, flags, text, prompt, sampler, speculator.get()));
+    return {};
+  };
+  Result<void> done = generated();
   // What happened before an error is worth as much.
   Result<void> traced = trace ? trace->finish(*engine) : Result<void>{};
   RIDGE_TRY(std::move(done));
@@ -171,8 +197,10 @@ Result<void> run(RunFlags& flags) {
   if (flags.stats) {
     if (flags.sampler.temperature > 0) note(fmt::format("--seed {} gives this text again", flags.sampler.seed));
     note_block(run_table(*engine));
+    if (reason) note_block(fmt::format("  {:<22} {}\n", "ended", end_words(flags, *reason)));
   } else {
-    note(run_summary(*engine));
+    const bool cut = reason == StopReason::token_limit && flags.max_tokens > 0;
+    note(run_summary(*engine) + (cut ? fmt::format(" · ended by -n {}", flags.max_tokens) : ""));
   }
   return {};
 }
@@ -199,6 +227,20 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
 
 }  // namespace
 
+void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+  note(fmt::format("the model reads {}:", counted(ids.size(), "token")));
+  note_block(tokenizer.decode(ids, {.show_special = true}) + "\n");
+}
+
+Result<void> save_state(Engine& engine, const std::string& path) {
+  RIDGE_TRY(engine.save_state(path));
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  note(fmt::format("{} is written: {}, {}", path, counted(engine.reusable(), "token"),
+                   error ? "size unknown" : format_bytes(bytes)));
+  return {};
+}
+
 GenerateOptions generate_options(const RunFlags& flags) {
   return {.max_tokens = flags.max_tokens, .stops = flags.stops, .ignore_end = flags.ignore_end};
 }
@@ -224,6 +266,7 @@ void add_run(CLI::App& app) {
       ->expected(1)
       ->take_all();
   command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
+  command->add_flag("--show-prompt", flags->show_prompt, "say what the model gets to read; alone with -n 0");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_option("--trace", flags->trace, "write what happened when, for `ridge report`")->type_name("FILE");
@@ -231,7 +274,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--explain", flags->explain, "say what was planned and why");
   add_sampler_flags(*command, *flags);
   add_draft_flags(*command, flags->drafts);
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -59,6 +59,7 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
   }
   // What products reach of the peak of multiply-adds (docs/measurements.md).
   constexpr double kKernelShare = 0.5;
+  if (machine.contended) rates.contention = machine.contention.empty() ? "it says no more" : machine.contention;
   rates.int8_ops = machine.int8_gops_per_core * 1e9 * threads * kKernelShare;
   rates.float_ops = machine.float_gops_per_core * 1e9 * threads * kKernelShare;
   return rates;
@@ -139,8 +140,6 @@ Result<void> Engine::prepare() {
   auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
   if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
-  if (profile.ok() && profile.value().contended)
-    detail("the machine's profile was measured while others used it: " + profile.value().contention);
   int cpus = static_cast<int>(usable_cpus().size());
   if (!options_.machine.empty()) cpus = std::min(profile.value().most_threads(), kMostThreads);
   int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
@@ -233,12 +232,27 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, con
 
 }  // namespace
 
+namespace {
+
+// Text of the conversation, its tokens, and what a chat template makes of it on the way.
+constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
+
+}  // namespace
+
+uint64_t Engine::message_room() const {
+  // More than prose or code ever has.
+  constexpr uint64_t kMostBytesPerToken = 64;
+  // The line editor holds wide characters, more than once.
+  constexpr uint64_t kCopiesOfMessage = kCopiesOfText + 16;
+  const uint64_t whole = context_ * kMostBytesPerToken;
+  if (!budget_is_promise()) return whole;
+  return std::min(whole, (kTextBase + context_ * kTextPerPosition) / kCopiesOfMessage + options_.text_bytes);
+}
+
 // All that is not weights, of this model alone.
 Account Engine::own_account(const Program& program, uint32_t batch, uint64_t context) const {
-  // Text of the conversation, its tokens, and what a chat template makes of it on the way.
-  constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;
-  a.add(fmt::format("KV cache, {} positions", context),
+  a.add(fmt::format("KV cache, {}", counted(context, "position")),
         KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
   WorkspaceNeeds needs{.batch = batch,
                        .logits_rows = options_.logits_rows,
@@ -246,14 +260,14 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
                        .threads = pool_->size(),
                        .exact = options_.numerics == Numerics::exact};
   const uint64_t plain = Slab::charge(workspace_layout(*model_, program, needs).total);
-  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), plain);
+  a.add(fmt::format("activations, {} per pass", counted(batch, "token")), plain);
   // A layout walks through the model, and the planner asks for many accounts: a second walk only where there are
   // drafts.
   if (options_.verify_tokens > 1) {
     needs.verify_tokens = options_.verify_tokens;
     const uint64_t all = Slab::charge(workspace_layout(*model_, program, needs).total);
     // The line of tokens that n-grams are looked up in is a copy.
-    a.add(fmt::format("checking {} drafts per pass", options_.verify_tokens - 1),
+    a.add(fmt::format("checking {} per pass", counted(options_.verify_tokens - 1, "draft")),
           all - plain + context * sizeof(TokenId));
   }
   // One copy is in the plan; what planning freed of others may stay with the heap.
@@ -411,8 +425,8 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
     }
   }
   if (position() + ids.size() > context_) {
-    return bad_input(fmt::format("{} tokens do not fit into the context of {}{}: shorten the text or raise --context",
-                                 ids.size(), context_,
+    return bad_input(fmt::format("{} more than the context of {} holds{}: shorten the text or raise --context",
+                                 counted(ids.size(), "token is", "tokens are"), context_,
                                  position() == 0 ? "" : fmt::format(", of which {} are used", position())));
   }
   return {};

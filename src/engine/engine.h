@@ -83,6 +83,8 @@ class Engine {
   PlanInput planning() const { return plan_input(context_); }
   const std::string& machine_name() const { return machine_name_; }
   const KernelChoice& kernels() const { return kernels_; }
+  // Those of its reasons that are about operations and weight types of this model's passes.
+  std::vector<std::string> kernel_reasons() const;
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
   // What was visited, pass by pass; nullptr unless EngineOptions::record.
@@ -94,6 +96,8 @@ class Engine {
   uint64_t context() const { return context_; }
   KvType kv_type() const { return kv_type_; }
   int threads() const { return pool_->size(); }
+  // Bytes that a message of a conversation may have: under a promise what the account has room for.
+  uint64_t message_room() const;
   const EngineTimes& times() const { return times_; }
   // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
   Engine* draft() const { return draft_.get(); }
@@ -144,7 +148,7 @@ class Engine {
 
   // What runs with these options would need at these contexts, whatever budget and context they name; loads no weights.
   struct Needs {
-    uint64_t context = 0, smallest = 0, resident = 0, kv = 0;
+    uint64_t context = 0, smallest = 0, resident = 0, kv = 0;  // sums of accounts: named_budget() makes budgets of them
     uint64_t program = 0;  // of them: code and libraries, which two engines of one process share
     KvType kv_type = KvType::f16;
   };

@@ -149,8 +149,8 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
   profile.measured_at = utc_now();
   int usable = static_cast<int>(usable_cpus().size());
   if (options.threads < 0 || options.threads > usable) {
-    return usage_error(fmt::format("--threads {}: this process may use {} CPUs; give a number from 1 to {}",
-                                   options.threads, usable, usable));
+    return usage_error(fmt::format("--threads {}: this process may use {}; give a number from 1 to {}", options.threads,
+                                   counted(static_cast<uint64_t>(usable), "CPU"), usable));
   }
   // A quarter of what is free: measuring must not push anything out of memory.
   uint64_t most_bytes = memory_limits().available / 4;

@@ -172,18 +172,28 @@ void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
   for (const LinearPart& part : parts) {
     weights.push_back(part.weight);
     int8 = int8 || uses_int8(part.weight.type, options_.exact);
-    if (part.bias) elementwise(op, 2 * x.rows * part.weight.rows, x.rows * part.weight.rows);
+    if (!part.bias) continue;
+    use({Op::add});
+    elementwise(op, 2 * x.rows * part.weight.rows, x.rows * part.weight.rows);
   }
-  if (int8) (void)temp_q8(x.rows, x.cols);
+  if (int8) {
+    use({Op::quantize});
+    (void)temp_q8(x.rows, x.cols);
+  }
   record(weights, x.rows, x.cols, op);
 }
 
 void Outline::logits(Rows x, const Weight& head, float softcap) {
   size_t outputs = shape().outputs;
   Frame frame(*this);
-  if (uses_int8(head.type, options_.exact)) (void)temp_q8(outputs, x.cols);
+  if (uses_int8(head.type, options_.exact)) {
+    use({Op::quantize});
+    (void)temp_q8(outputs, x.cols);
+  }
   record({head}, outputs, x.cols, Operator::head);
-  if (softcap > 0) elementwise(Operator::head, 2 * outputs * head.rows, outputs * head.rows * kExpFlops);
+  if (softcap <= 0) return;
+  use({Op::softcap});
+  elementwise(Operator::head, 2 * outputs * head.rows, outputs * head.rows * kExpFlops);
 }
 
 Rows Outline::embed(const Weight& table) {
@@ -204,21 +214,44 @@ void Outline::elementwise(Operator op, uint64_t floats_moved, uint64_t flops) {
   count_other(op, {.activation_bytes = floats_moved * sizeof(float), .flops = flops});
 }
 
+void Outline::use(std::initializer_list<Op> ops) {
+  for (Op op : ops) used_.set(static_cast<size_t>(op));
+}
+
+// What stores keys and values.
+void Outline::use_cache() {
+  switch (options_.kv_type) {
+    case KvType::f16:
+      return use({Op::store_key_f16, Op::store_value_f16});
+    case KvType::f32:
+      return use({Op::store_key_f32, Op::store_value_f32});
+    case KvType::bf16:
+      return use({Op::store_key_bf16, Op::store_value_bf16});
+    case KvType::q8_0:
+      return use({Op::store_key_q8_0, Op::store_value_q8_0});
+  }
+}
+
 Rows Outline::rms_norm(Rows x, VectorRef, float) {
+  use({Op::rms_norm});
   elementwise(Operator::other, 2 * x.rows * x.cols, 4 * x.rows * x.cols);
   return temp(x.rows, x.cols);
 }
 
 void Outline::rms_norm_heads(Rows x, VectorRef, float, uint32_t) {
+  use({Op::rms_norm});
   elementwise(Operator::other, 2 * x.rows * x.cols, 4 * x.rows * x.cols);
 }
 
 void Outline::rope(Rows x, const RopeCall& call) {
+  use({call.pairs == RopePairs::neighbours ? Op::rope_norm : Op::rope_neox});
   uint64_t rotated = uint64_t{x.rows} * call.heads * model_.rope_tables()[call.table].config.rot;
   elementwise(Operator::other, 2 * rotated, 3 * rotated);
 }
 
 void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out) {
+  use({Op::attention, Op::attention_merge});
+  use_cache();
   uint64_t seen = 0;  // positions seen, summed over tokens
   for (uint64_t t = 0; t < shape().tokens; ++t) {
     uint64_t positions = shape().position + t + 1;
@@ -239,6 +272,14 @@ void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out)
 void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
   Frame frame(*this);
   (void)latent_temps(call, options_.exact);
+  use_cache();
+  // Generated tokens take the weights into the query, prompt tokens expand the latents.
+  if (shape().role == TokenRole::generated) {
+    use({Op::transpose, Op::attention, Op::attention_merge});
+  } else {
+    use({Op::soften, Op::merge_chunk});
+  }
+  if (!options_.exact) use({Op::quantize});
   latent_floats_ = std::max(latent_floats_, latent_scratch_floats(call, shape().tokens));
   uint64_t tokens = shape().tokens, end = shape().position + tokens;
   uint64_t seen = tokens * shape().position + tokens * (tokens + 1) / 2;  // positions seen, summed over tokens
@@ -266,13 +307,23 @@ void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
 
 void Outline::relu_squared(Rows x) { elementwise(Operator::ffn, 2 * x.rows * x.cols, 2 * x.rows * x.cols); }
 
-void Outline::glu(Gate, Rows g, Rows) { elementwise(Operator::ffn, 3 * g.rows * g.cols, kGateFlops * g.rows * g.cols); }
+void Outline::glu(Gate gate, Rows g, Rows) {
+  use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
+  elementwise(Operator::ffn, 3 * g.rows * g.cols, kGateFlops * g.rows * g.cols);
+}
 
-void Outline::add(Rows into, Rows) { elementwise(Operator::other, 3 * into.rows * into.cols, into.rows * into.cols); }
+void Outline::add(Rows into, Rows) {
+  use({Op::add});
+  elementwise(Operator::other, 3 * into.rows * into.cols, into.rows * into.cols);
+}
 
-void Outline::scale(Rows x, float) { elementwise(Operator::other, 2 * x.rows * x.cols, x.rows * x.cols); }
+void Outline::scale(Rows x, float) {
+  use({Op::scale});
+  elementwise(Operator::other, 2 * x.rows * x.cols, x.rows * x.cols);
+}
 
 void Outline::scale_by_sigmoid(Rows x, Rows) {
+  use({Op::scale});
   elementwise(Operator::other, 2 * x.rows * x.cols, x.rows * (x.cols + kExpFlops));
 }
 
@@ -287,7 +338,9 @@ Routing Outline::route(Rows logits, const RouteCall& call) {
 
 // Each expert is a part of its own, and so are its blocks. Its cost is that of the tokens which choose it if all
 // experts are chosen alike: it is needed at all with probability 1 − (1 − used / count)^tokens.
-void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate, Rows out) {
+void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) {
+  use({Op::scale, Op::add});
+  use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
   Frame frame(*this);
   (void)expert_scratch(x.rows, routing.experts.cols, m, options_.exact);
   if (!options_.record) return;

@@ -35,6 +35,7 @@ class Outline : public Ops {
   Program finish() &&;
   size_t workspace_floats() const { return most_; }
   size_t latent_floats() const { return latent_floats_; }
+  const OpSet& operations() const { return used_; }
 
  protected:
   float* workspace(size_t offset, size_t floats) override;
@@ -65,6 +66,8 @@ class Outline : public Ops {
   Operator operator_of(const Weight& weight) const;
   void count_other(Operator op, const Cost& cost);
   void elementwise(Operator op, uint64_t floats_moved, uint64_t flops);
+  void use(std::initializer_list<Op> ops);
+  void use_cache();
 
   const Model& model_;
   ProgramOptions options_;
@@ -72,6 +75,7 @@ class Outline : public Ops {
   std::string part_name_;
   std::vector<Step> part_steps_;
   size_t most_ = 0, latent_floats_ = 0;
+  OpSet used_;
 };
 
 }  // namespace ridge

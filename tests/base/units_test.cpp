@@ -60,6 +60,14 @@ TEST(FormatBytes, ThreeDigits) {
   EXPECT_EQ(format_bytes(std::numeric_limits<uint64_t>::max()), "16.0 EiB");
 }
 
+TEST(Counted, OneThingHasNoPlural) {
+  EXPECT_EQ(counted(1, "token"), "1 token");
+  EXPECT_EQ(counted(0, "token"), "0 tokens");
+  EXPECT_EQ(counted(21, "token"), "21 tokens");
+  EXPECT_EQ(counted(1, "pass", "passes"), "1 pass");
+  EXPECT_EQ(counted(2, "pass", "passes"), "2 passes");
+}
+
 TEST(FormatCount, GroupsByThousands) {
   EXPECT_EQ(format_count(0), "0");
   EXPECT_EQ(format_count(999), "999");

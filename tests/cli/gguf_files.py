@@ -57,13 +57,15 @@ class Gguf:
         return out
 
 
-def tiny(tokenizer=True, layers=1, dim=32, ffn=64, arch="llama"):
-    """A llama that runs: byte-level vocabulary of 259 tokens, random weights."""
+def tiny(tokenizer=True, layers=1, dim=32, ffn=64, arch="llama", experts=0):
+    """A llama that runs: byte-level vocabulary of 259 tokens, random weights. Of experts, two are used."""
     g = Gguf()
     g.keys = {"general.architecture": arch, "general.name": "tiny", f"{arch}.block_count": layers,
               f"{arch}.context_length": 256, f"{arch}.embedding_length": dim, f"{arch}.feed_forward_length": ffn,
               f"{arch}.attention.head_count": 2, f"{arch}.attention.head_count_kv": 1,
               f"{arch}.attention.layer_norm_rms_epsilon": 1e-5}
+    if experts:
+        g.keys.update({f"{arch}.expert_count": experts, f"{arch}.expert_used_count": 2})
     if tokenizer:
         plain = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255]
         other = iter(range(256, 512))
@@ -81,8 +83,11 @@ def tiny(tokenizer=True, layers=1, dim=32, ffn=64, arch="llama"):
         g.tensor(b + "attn_v.weight", [dim, dim // 2], 0.2)
         g.tensor(b + "attn_output.weight", [dim, dim], 0.2)
         g.tensor(b + "ffn_norm.weight", [dim], 0)
-        g.tensor(b + "ffn_gate.weight", [dim, ffn], 0.2)
-        g.tensor(b + "ffn_up.weight", [dim, ffn], 0.2)
-        g.tensor(b + "ffn_down.weight", [ffn, dim], 0.2)
+        if experts:
+            g.tensor(b + "ffn_gate_inp.weight", [dim, experts], 0.2)
+        part, each = ("_exps", [experts]) if experts else ("", [])
+        g.tensor(b + f"ffn_gate{part}.weight", [dim, ffn] + each, 0.2)
+        g.tensor(b + f"ffn_up{part}.weight", [dim, ffn] + each, 0.2)
+        g.tensor(b + f"ffn_down{part}.weight", [ffn, dim] + each, 0.2)
     g.tensor("output_norm.weight", [dim], 0)
     return g

@@ -90,6 +90,21 @@ TEST(Planner, BelowTheSmallestBudgetItRefusesAndNamesIt) {
   EXPECT_LT(named, least + 2 * kMiB);
 }
 
+TEST(Planner, NamedBudgetsAreWholeMebibytesAboveWhatIsNeeded) {
+  for (uint64_t least :
+       {uint64_t{1}, kMiB - 1, 37 * kMiB - 300 * kKiB, 37 * kMiB - 200 * kKiB, 37 * kMiB, 1500 * kMiB + 1}) {
+    const uint64_t named = named_budget(least);
+    EXPECT_EQ(named % kMiB, 0u) << least;
+    EXPECT_GE(named, least + 256 * kKiB) << least;
+    EXPECT_LE(named, least + 256 * kKiB + kMiB) << least;
+    auto typed = parse_bytes(budget_text(named));
+    ASSERT_TRUE(typed.ok());
+    EXPECT_EQ(typed.value(), named);
+  }
+  EXPECT_EQ(budget_text(named_budget(37 * kMiB - 300 * kKiB)), "37M");
+  EXPECT_EQ(budget_text(named_budget(1500 * kMiB)), "1501M");  // never "1.47G", which would be less
+}
+
 TEST(Planner, PinsAreSpreadEvenly) {
   Program p = layered(90, 0);
   std::vector<uint8_t> pinned = spread_pins(p, p.memory_bytes() / 3);

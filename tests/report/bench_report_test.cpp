@@ -44,11 +44,15 @@ TEST(BenchReport, JsonHasThePromisedFields) {
   auto json = nlohmann::json::parse(bench_text(some_report(), BenchFormat::json));
   EXPECT_EQ(json.size(), 2u);
   EXPECT_EQ(json["machine"]["cpu"], "A \"quoted\", CPU");
+  EXPECT_EQ(json["machine"]["label"], "");
   ASSERT_EQ(json["results"].size(), 2u);
   const auto& r = json["results"][0];
   EXPECT_EQ(r["test"], "decode");
   EXPECT_EQ(r["tokens"], 64);
   EXPECT_EQ(r["depth"], 1024);
+  EXPECT_EQ(r["path"], "m.gguf");
+  EXPECT_EQ(r["weight_bytes"], 1234);
+  EXPECT_EQ(json["machine"]["label"], some_report().label);
   EXPECT_EQ(r["threads"], 2);
   EXPECT_EQ(r["tokens_per_s"], 12.0);
   EXPECT_EQ(r["ci95"], nlohmann::json({10.0, 14.0}));
