@@ -134,7 +134,11 @@ def test_chat():
     least = re.search(r"^ +256 +(\d+M)", need, re.M).group(1)
     chat = Chat(model, "-n", "1", "--memory", least)
     chat.read(lambda: chat.prompts() > 0)
-    os.write(chat.terminal, b"\x1b[200~" + b"x" * 20000 + b"\x1b[201~\r")
+    time.sleep(0.3)
+    # In pieces that a terminal holds, however its reader is scheduled.
+    for piece in [b"\x1b[200~", *[b"x" * 1000] * 200, b"\x1b[201~\r"]:
+        os.write(chat.terminal, piece)
+        chat.read(lambda: True)
     chat.read(lambda: "longer than" in chat.said, seconds=30)
     chat.send(b"short\r", 1)
     messages = chat.leave()
