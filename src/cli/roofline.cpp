@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,7 +17,6 @@
 #include "base/number_list.h"
 #include "base/progress.h"
 #include "cli/common.h"
-#include "format/output_file.h"
 #include "machine/cpu.h"
 #include "report/paper_report.h"
 #include "report/roofline_html.h"
@@ -149,14 +147,6 @@ Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   return {};
 }
 
-std::string utc_now() {
-  std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
-}
-
 // 1, 2, 4 … and all of them.
 std::vector<int> thread_counts(int most) {
   std::vector<int> counts;
@@ -186,12 +176,6 @@ Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, Roof
     }
   }
   return {};
-}
-
-Result<void> write_file(const std::string& path, const std::string& text) {
-  OutputFile out = RIDGE_TRY(OutputFile::create(path));
-  RIDGE_TRY(out.write(text));
-  return out.commit();
 }
 
 // The command that would give the same report.
@@ -233,8 +217,7 @@ Result<void> run(const Flags& flags) {
   RooflineReport report;
   report.version = RIDGE_VERSION;
   report.numerics = flags.engine.numerics;
-  report.machine = {
-      .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
+  report.machine = this_machine();
   const bool shapes = std::any_of(flags.models.begin(), flags.models.end(), is_shape);
   if (shapes && flags.machines.empty()) {
     return usage_error("a shape has no weights to run: name machines to place it on with --machine");
@@ -247,8 +230,8 @@ Result<void> run(const Flags& flags) {
   RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
-  if (flags.html) RIDGE_TRY(write_file(*flags.html, roofline_html(report, {.command = command_of(flags)})));
-  if (flags.svg) RIDGE_TRY(write_file(*flags.svg, first_roofline_svg(report)));
+  if (flags.html) RIDGE_TRY(write_text(*flags.html, roofline_html(report, {.command = command_of(flags)})));
+  if (flags.svg) RIDGE_TRY(write_text(*flags.svg, first_roofline_svg(report)));
   return verdict(report);
 }
 

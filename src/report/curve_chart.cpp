@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "report/markup.h"
 
 namespace ridge {
 namespace {
@@ -48,24 +49,6 @@ bool inside(const Frame& f, const ChartMark& mark) {
 }
 
 std::string number(double value) { return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value); }
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 // The column of a budget, 0 to columns - 1.
 int column_of(const Frame& f, double budget, int columns) {
@@ -176,7 +159,7 @@ class Svg {
     return fmt::format(
         "<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
         "<text class=\"name\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"{5}\">{6}: {7}</text>\n",
-        at, kTop, kHeight - kBottom, at + (left ? -6 : 6), text_y, left ? "end" : "start", escaped(m.name),
+        at, kTop, kHeight - kBottom, at + (left ? -6 : 6), text_y, left ? "end" : "start", markup(m.name),
         format_bytes(m.budget));
   }
 
@@ -195,7 +178,7 @@ std::string svg_chart(const BudgetCurve& curve, const ChartOptions& options) {
       "<rect class=\"ground\" width=\"{0}\" height=\"{1}\"/>\n"
       "<text class=\"text title\" x=\"{4:.0f}\" y=\"26\">{2}</text>\n"
       "<text class=\"faint\" x=\"{4:.0f}\" y=\"45\">predicted tokens per second of decoding</text>\n",
-      kWidth, kHeight, escaped(options.title), kStyle, kLeft);
+      kWidth, kHeight, markup(options.title), kStyle, kLeft);
   out += svg.grid() + svg.curve(curve.points);
   int marks = 0;
   for (const ChartMark& m : options.marks) {
