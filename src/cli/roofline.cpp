@@ -17,7 +17,9 @@
 #include "base/number_list.h"
 #include "base/progress.h"
 #include "cli/common.h"
+#include "format/output_file.h"
 #include "machine/cpu.h"
+#include "model/model_file.h"
 #include "report/paper_report.h"
 #include "report/roofline_html.h"
 #include "report/roofline_report.h"
@@ -178,6 +180,20 @@ Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   return {};
 }
 
+// Before minutes of measuring: what will be written can be, and replaces no model.
+Result<void> check_outputs(const Flags& flags) {
+  for (const auto& [flag, path] : {std::pair("-o", flags.html), {"--svg", flags.svg}}) {
+    if (!path) continue;
+    for (const std::string& name : flags.models) {
+      if (is_shape(name)) continue;
+      const ModelFile model = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(name)), Verify::headers));
+      RIDGE_TRY(refuse_overwriting(*path, model.header.files(), flag));
+    }
+    (void)RIDGE_TRY(OutputFile::create(*path));
+  }
+  return {};
+}
+
 // The command that would give the same report.
 std::string command_of(const Flags& flags) {
   std::string text = "ridge roofline";
@@ -227,6 +243,7 @@ Result<void> run(const Flags& flags) {
   if (sweep && is_of_shapes(*sweep) && flags.machines.empty()) {
     return usage_error(fmt::format("--sweep {} is computed: name machines with --machine", *flags.sweep));
   }
+  RIDGE_TRY(check_outputs(flags));
   RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
