@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
 #include "analyze/bench_cost.h"
@@ -11,6 +10,7 @@
 #include "analyze/bench_stats.h"
 #include "analyze/roofs.h"
 #include "analyze/stream_reads.h"
+#include "base/utc_now.h"
 #include "machine/cpu.h"
 #include "machine/peak_memory.h"
 #include "machine/probe_contention.h"
@@ -25,14 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 // Enough to touch every weight and wake every thread.
 constexpr uint64_t kWarmUpDecode = 8;
-
-std::string utc_now() {
-  std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
-}
 
 // The roofs around one repetition: the better of before and after, since a disturbance only ever lowers them.
 struct Roofs {
@@ -349,11 +341,14 @@ std::vector<TokenId> bench_tokens(const Engine& engine, uint64_t count) {
   return ids;
 }
 
+BenchMachine this_machine() {
+  return {.cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
+}
+
 Result<BenchReport> run_bench(const BenchOptions& options) {
   RIDGE_TRY(check(options));
   BenchReport report;
-  report.machine = {
-      .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
+  report.machine = this_machine();
   report.memory_budget = options.engine.memory.value_or(0);
   for (int threads : threads_of(options)) {
     for (uint64_t depth : options.depths) {

@@ -71,6 +71,8 @@ struct BenchMachine {
   int cpus = 1;             // that this process may use
   std::string measured_at;  // UTC, ISO 8601
 };
+// Where and when this is called; without the ISA, which is the engine's choice.
+BenchMachine this_machine();
 
 struct BenchModel {
   std::string path, name, architecture;

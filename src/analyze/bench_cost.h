@@ -6,15 +6,11 @@
 
 #include <cstdint>
 
+#include "analyze/phase_cost.h"
 #include "engine/engine.h"
 #include "program/program.h"
 
 namespace ridge {
-
-struct TestShape {
-  uint64_t tokens = 0;
-  uint64_t depth = 0;  // tokens before them
-};
 
 struct TestCost {
   Cost cost;            // of all passes

@@ -1,7 +1,7 @@
 // The roofline: where a piece of work stands under the roofs of a machine, by its counts (Cost) and its time alone.
 // docs/roofline.md explains the terms.
 //
-// Not for: measuring (roofline_run.h), counting (roofline_cost.h), printing (report/roofline_report.h).
+// Not for: measuring (roofline_run.h), counting (phase_cost.h), printing (report/roofline_report.h).
 //
 //   Work work{.cost = cost, .streamed_bytes = 0};
 //   Placed p = place(work, seconds, {.read_gb_per_s = 16.2, .int8_gops = 400, .float_gops = 100});

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "analyze/bench.h"
+#include "analyze/phase_cost.h"
 #include "analyze/roofline.h"
-#include "analyze/roofline_cost.h"
 #include "base/result.h"
 
 namespace ridge {

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/model_store.h"
+#include "format/output_file.h"
 #include "machine/cpu.h"
 #include "text/utf8.h"
 
@@ -43,16 +44,13 @@ void on_interrupt(int) {
 }  // namespace
 
 void on_run(CLI::App& command, Run run) {
+  command.footer(command.get_footer() +
+                 "\n\nAlso: -v says more on stderr, -q only what went wrong; -V prints the version.\n"
+                 "Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.");
   command.callback([run = std::move(run)] {
     Result<void> done = run();
     if (!done.ok()) g_exit_code = report(done.error());
   });
-}
-
-std::string with_pointers(std::string examples) {
-  return std::move(examples) +
-         "\n\nAlso: -v says more on stderr, -q only what went wrong; -V prints the version.\n"
-         "Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.";
 }
 
 int exit_code() { return g_exit_code; }
@@ -196,6 +194,12 @@ Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFil
     }
   }
   return {};
+}
+
+Result<void> write_text(const std::string& path, std::string_view text) {
+  OutputFile out = RIDGE_TRY(OutputFile::create(path));
+  RIDGE_TRY(out.write(text));
+  return out.commit();
 }
 
 Result<void> require_utf8(std::string_view text, std::string_view what) {

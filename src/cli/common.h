@@ -29,9 +29,6 @@ int exit_code();
 // The error's line on stderr; returns its exit code.
 int report(const Error& error);
 
-// A help text's end: its examples, and where exit codes and the flags of every command are told.
-std::string with_pointers(std::string examples);
-
 // Flags that every command with an engine takes.
 struct EngineFlags {
   std::string model;
@@ -63,6 +60,8 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit = 
 // Usage error if writing to `path` would replace one of these files.
 Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs,
                                 std::string_view flag = "-o");
+// A whole new file, or none: whatever fails leaves `path` as it was.
+Result<void> write_text(const std::string& path, std::string_view text);
 // Bad input with the byte offset if the text is no UTF-8.
 Result<void> require_utf8(std::string_view text, std::string_view what);
 

@@ -206,7 +206,7 @@ void add_info(CLI::App& app) {
   command->add_option("--kv-type", flags->kv_type, "keys and values as f16, bf16, q8_0, f32")->type_name("NAME");
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -135,7 +135,7 @@ void add_ladder(CLI::App& app) {
   command->add_option("--isa", flags->isa, "at most this ISA: scalar, avx2, avx512, neon")->type_name("NAME");
   command->add_option("--io", flags->io, "reading: auto, uring, threads, buffered")->type_name("NAME");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -60,7 +60,7 @@ void add_logits(CLI::App& app) {
   add_engine_flags(*command, flags->engine);
   command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->type_name("LIST")->required();
   command->add_option("-o,--output", flags->out, "the .npy file")->type_name("FILE")->required();
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

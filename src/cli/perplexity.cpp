@@ -134,7 +134,7 @@ void add_perplexity(CLI::App& app) {
   command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
   command->add_flag("--kl", flags->kl, "also KL(exact ‖ the numerics chosen)");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

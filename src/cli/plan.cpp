@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/sim.h"
-#include "format/output_file.h"
 #include "report/plan_report.h"
 
 namespace ridge::cli {
@@ -32,10 +31,7 @@ bool utf8_terminal() {
 
 Result<void> write_svg(const PlanStudy& study, const std::string& path) {
   RIDGE_TRY(refuse_overwriting(path, study.engine->model().file().files(), "--svg"));
-  const std::string svg = plan_svg(study);
-  OutputFile out = RIDGE_TRY(OutputFile::create(path));
-  RIDGE_TRY(out.write(svg));
-  return out.commit();
+  return write_text(path, plan_svg(study));
 }
 
 Result<void> run(const Flags& flags) {
@@ -78,7 +74,7 @@ void add_plan(CLI::App& app) {
   add("--computed", flags->sim.computed, "N", "device: so many steps are computed");
   add("--merge", flags->sim.merge, "K", "device: fuse K neighbouring contexts into one");
   add("--lock", flags->sim.lock, "NAME", "device: a run excludes: none, init, init-and-release");
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -155,7 +155,7 @@ void add_probe(CLI::App& app) {
   command->add_flag("--no-storage", flags->no_storage, "memory only");
   command->add_option("-o,--output", flags->out, "write the profile here, not to the cache")->type_name("FILE");
   command->add_flag("--json", flags->json, "print JSON");
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +19,7 @@
 #include "cli/common.h"
 #include "format/output_file.h"
 #include "machine/cpu.h"
+#include "model/model_file.h"
 #include "report/paper_report.h"
 #include "report/roofline_html.h"
 #include "report/roofline_report.h"
@@ -149,14 +149,6 @@ Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   return {};
 }
 
-std::string utc_now() {
-  std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
-}
-
 // 1, 2, 4 … and all of them.
 std::vector<int> thread_counts(int most) {
   std::vector<int> counts;
@@ -188,10 +180,18 @@ Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   return {};
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  OutputFile out = RIDGE_TRY(OutputFile::create(path));
-  RIDGE_TRY(out.write(text));
-  return out.commit();
+// Before minutes of measuring: what will be written can be, and replaces no model.
+Result<void> check_outputs(const Flags& flags) {
+  for (const auto& [flag, path] : {std::pair("-o", flags.html), {"--svg", flags.svg}}) {
+    if (!path) continue;
+    for (const std::string& name : flags.models) {
+      if (is_shape(name)) continue;
+      const ModelFile model = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(name)), Verify::headers));
+      RIDGE_TRY(refuse_overwriting(*path, model.header.files(), flag));
+    }
+    (void)RIDGE_TRY(OutputFile::create(*path));
+  }
+  return {};
 }
 
 // The command that would give the same report.
@@ -233,8 +233,7 @@ Result<void> run(const Flags& flags) {
   RooflineReport report;
   report.version = RIDGE_VERSION;
   report.numerics = flags.engine.numerics;
-  report.machine = {
-      .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
+  report.machine = this_machine();
   const bool shapes = std::any_of(flags.models.begin(), flags.models.end(), is_shape);
   if (shapes && flags.machines.empty()) {
     return usage_error("a shape has no weights to run: name machines to place it on with --machine");
@@ -244,11 +243,12 @@ Result<void> run(const Flags& flags) {
   if (sweep && is_of_shapes(*sweep) && flags.machines.empty()) {
     return usage_error(fmt::format("--sweep {} is computed: name machines with --machine", *flags.sweep));
   }
+  RIDGE_TRY(check_outputs(flags));
   RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
-  if (flags.html) RIDGE_TRY(write_file(*flags.html, roofline_html(report, {.command = command_of(flags)})));
-  if (flags.svg) RIDGE_TRY(write_file(*flags.svg, first_roofline_svg(report)));
+  if (flags.html) RIDGE_TRY(write_text(*flags.html, roofline_html(report, {.command = command_of(flags)})));
+  if (flags.svg) RIDGE_TRY(write_text(*flags.svg, first_roofline_svg(report)));
   return verdict(report);
 }
 

@@ -274,7 +274,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--explain", flags->explain, "say what was planned and why");
   add_sampler_flags(*command, *flags);
   add_draft_flags(*command, flags->drafts);
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

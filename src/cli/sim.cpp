@@ -54,7 +54,7 @@ void add_sim(CLI::App& app) {
   add("--merge", flags->merge, "K", "fuse K neighbouring contexts into one");
   add("--lock", flags->lock, "NAME", "driver of --trace: none, init, init-and-release");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(with_pointers(kExamples));
+  command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -93,7 +93,7 @@ void add_tokenize(CLI::App& app) {
   command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token");
   command->add_flag("--json", flags->json, "ids with their texts, as JSON");
   command->add_flag("--lines-json", flags->lines_json, "array of strings in, array of id arrays out");
-  command->footer(with_pointers(kTokenizeExamples));
+  command->footer(kTokenizeExamples);
   on_run(*command, [flags] { return tokenize(*flags); });
 }
 
@@ -103,7 +103,7 @@ void add_detokenize(CLI::App& app) {
   command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
   command->add_option("IDS", flags->ids, "token ids (default: standard input)")->type_name("");
   command->add_flag("--show-special", flags->show_special, "print control tokens too");
-  command->footer(with_pointers(kDetokenizeExamples));
+  command->footer(kDetokenizeExamples);
   on_run(*command, [flags] { return detokenize(*flags); });
 }
 

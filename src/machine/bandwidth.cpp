@@ -10,12 +10,10 @@
 #include "machine/bandwidth_loop.h"
 #include "machine/cpu.h"
 #include "machine/probe_memory.h"
-#include "machine/probe_stats.h"
+#include "machine/probe_rate.h"
 
 namespace ridge {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kSmallestFootprint = 16 * kKiB, kLargestFootprint = kGiB;
 constexpr uint64_t kSmallPage = 4 * kKiB;
@@ -40,46 +38,19 @@ void touch(ThreadPool& pool, const ProbeMemory& memory, uint64_t footprint) {
   });
 }
 
-// Seconds in which every worker reads its part `passes` times: from the first start to the last end. Workers start
-// together, so waking them is not in the figure.
-double time_passes(ThreadPool& pool, const ProbeMemory& memory, ReadLoop loop, size_t words, uint64_t passes) {
-  std::vector<Clock::time_point> starts(static_cast<size_t>(pool.size())), ends(starts);
-  std::atomic<int> arrived{0};
-  std::atomic<uint64_t> sink{0};
-  pool.run([&](int worker) {
-    size_t w = static_cast<size_t>(worker);
-    const uint64_t* data = memory.part(worker, pool.size());
-    arrived.fetch_add(1);
-    while (arrived.load() < pool.size()) {
-    }
-    starts[w] = Clock::now();
-    uint64_t sum = 0;
-    for (uint64_t pass = 0; pass < passes; ++pass) sum += loop(data, words);
-    ends[w] = Clock::now();
-    sink += sum;
-  });
-  auto first = *std::min_element(starts.begin(), starts.end());
-  auto last = *std::max_element(ends.begin(), ends.end());
-  return std::chrono::duration<double>(last - first).count();
-}
-
 Measured measure_point(ThreadPool& pool, const ProbeMemory& memory, const ReadPlan& plan, uint64_t footprint) {
-  ReadLoop loop = best_read_loop(cpu_info().features);
-  size_t words = words_per_worker(footprint, pool.size());
-  // The first passes warm the caches and say how many passes fill a run.
-  double target = std::chrono::duration<double>(plan.run_time).count();
-  uint64_t passes = 1;
-  for (double took = time_passes(pool, memory, loop, words, passes); took < target && passes < (1u << 30);) {
-    double more = std::clamp(1.1 * target / std::max(took, 1e-7), 1.5, 100.0);
-    passes = static_cast<uint64_t>(static_cast<double>(passes) * more) + 1;
-    took = time_passes(pool, memory, loop, words, passes);
-  }
-  double bytes = static_cast<double>(words * sizeof(uint64_t)) * pool.size() * static_cast<double>(passes);
-  std::vector<double> rates;
-  for (int run = 0; run < plan.runs; ++run) {
-    rates.push_back(bytes / std::max(time_passes(pool, memory, loop, words, passes), 1e-9) / 1e9);
-  }
-  return summarize(rates);
+  const ReadLoop loop = best_read_loop(cpu_info().features);
+  const size_t words = words_per_worker(footprint, pool.size());
+  const double bytes = static_cast<double>(words * sizeof(uint64_t)) * pool.size();
+  std::atomic<uint64_t> sink{0};
+  return measure_rate({.runs = plan.runs, .run_time = plan.run_time}, bytes * 1e-9, [&](uint64_t passes) {
+    return seconds_together(pool, [&](int worker) {
+      const uint64_t* data = memory.part(worker, pool.size());
+      uint64_t sum = 0;
+      for (uint64_t pass = 0; pass < passes; ++pass) sum += loop(data, words);
+      sink += sum;
+    });
+  });
 }
 
 // Powers of two up to `most`, and `most` itself. Quick: about one per level of the hierarchy.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <numeric>
 
@@ -12,6 +11,7 @@
 #include "base/progress.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
+#include "base/utc_now.h"
 #include "machine/bandwidth.h"
 #include "machine/compute_loop.h"
 #include "machine/cpu.h"
@@ -27,15 +27,6 @@ namespace {
 
 // One point in ten may be unlucky; more of them means that the machine was not quiet.
 constexpr double kWideShare = 0.10;
-
-std::string utc_now() {
-  std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return std::string(text, size);
-}
 
 // Why the figures are not to be trusted, empty if they are. Only reads of memory are judged: storage may be shared by
 // its nature, and its quartiles stand beside each figure.

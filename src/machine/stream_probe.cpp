@@ -1,7 +1,7 @@
 #include "machine/stream_probe.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "machine/cpu.h"
 #include "machine/probe_memory.h"
-#include "machine/probe_stats.h"
+#include "machine/probe_rate.h"
 #include "machine/stream_loop.h"
 
 namespace ridge {
@@ -21,40 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kFirst = 64 * kKiB, kLargest = 256 * kMiB;
 constexpr size_t kStep = 512;  // doubles: a page
-
-// Seconds in which all workers do job(worker) together, from the first start to the last end.
-double together(ThreadPool& pool, FunctionRef<void(int worker)> job) {
-  std::vector<Clock::time_point> starts(static_cast<size_t>(pool.size())), ends(starts);
-  std::atomic<int> arrived{0};
-  pool.run([&](int worker) {
-    arrived.fetch_add(1);
-    while (arrived.load() < pool.size()) {
-    }
-    starts[static_cast<size_t>(worker)] = Clock::now();
-    job(worker);
-    ends[static_cast<size_t>(worker)] = Clock::now();
-  });
-  return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) -
-                                       *std::min_element(starts.begin(), starts.end()))
-      .count();
-}
-
-// Repetitions of `work` per second, several times over, each for at least the plan's time.
-template <class Work>
-Measured rates(const StreamPlan& plan, double amount, Work seconds_of) {
-  const double target = std::chrono::duration<double>(plan.run_time).count();
-  uint64_t passes = 1;
-  for (double took = seconds_of(passes); took < target && passes < (1u << 30); took = seconds_of(passes)) {
-    passes = static_cast<uint64_t>(static_cast<double>(passes) *
-                                   std::clamp(1.1 * target / std::max(took, 1e-7), 1.5, 100.0)) +
-             1;
-  }
-  std::vector<double> samples;
-  for (int run = 0; run < plan.runs; ++run) {
-    samples.push_back(amount * static_cast<double>(passes) / std::max(seconds_of(passes), 1e-9));
-  }
-  return summarize(samples);
-}
 
 // A cycle through every line of the footprint in an order that no prefetcher knows (Sattolo's shuffle).
 void make_cycle(uint64_t* words, size_t lines) {
@@ -70,7 +36,7 @@ Measured latency_ns(const StreamPlan& plan, uint64_t* words, uint64_t footprint)
   make_cycle(words, footprint / kLine);
   constexpr uint64_t kLoads = 4096;
   volatile uint64_t sink = 0;
-  Measured per_s = rates(plan, kLoads, [&](uint64_t passes) {
+  Measured per_s = measure_rate(plan.timing, kLoads, [&](uint64_t passes) {
     const Clock::time_point begin = Clock::now();
     uint64_t at = sink;
     for (uint64_t i = 0; i < passes * kLoads; ++i) at = words[at];
@@ -98,8 +64,8 @@ void measure_point(ThreadPool& pool, const ProbeMemory& memory, const StreamPlan
   if (count == 0) return;
   auto add = [&](StreamKind kind, double streams, auto loop) {
     const double bytes = streams * static_cast<double>(count * sizeof(double)) * workers;
-    Measured m = rates(plan, bytes * 1e-9, [&](uint64_t passes) {
-      return together(pool, [&](int worker) {
+    Measured m = measure_rate(plan.timing, bytes * 1e-9, [&](uint64_t passes) {
+      return seconds_together(pool, [&](int worker) {
         const Arrays x = arrays_of(memory, worker, workers, count);
         for (uint64_t p = 0; p < passes; ++p) loop(x);
       });
@@ -122,8 +88,7 @@ StreamPlan stream_plan(const ReadPlanOptions& options) {
   if (most >= kFirst) plan.footprints.push_back(most);
   plan.threads = {1};
   if (options.threads > 1) plan.threads.push_back(options.threads);
-  plan.runs = options.quick ? 3 : 5;
-  plan.run_time = std::chrono::milliseconds(options.quick ? 2 : 5);
+  plan.timing = {.runs = options.quick ? 3 : 5, .run_time = std::chrono::milliseconds(options.quick ? 2 : 5)};
   return plan;
 }
 

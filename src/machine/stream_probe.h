@@ -7,13 +7,13 @@
 //   StreamResults results = RIDGE_TRY(measure_streams(plan, bar));
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
 #include "machine/bandwidth.h"
+#include "machine/probe_rate.h"
 #include "machine/profile.h"
 
 namespace ridge {
@@ -21,8 +21,7 @@ namespace ridge {
 struct StreamPlan {
   std::vector<uint64_t> footprints;  // bytes of all arrays and threads together, ascending
   std::vector<int> threads;
-  int runs = 5;
-  std::chrono::nanoseconds run_time{};
+  RateRuns timing;
 };
 // From 64 KiB on by factors of 4 (quick: 16), one thread and all.
 StreamPlan stream_plan(const ReadPlanOptions& options);

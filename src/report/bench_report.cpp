@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "base/units.h"
+#include "report/csv.h"
 
 namespace ridge {
 namespace {
@@ -58,35 +59,14 @@ Json flat_result(const BenchResult& r) {
           {"samples", Json(r.samples).dump()}};
 }
 
-std::string as_text(const Json& value) {
-  if (value.is_null()) return "";
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-// RFC 4180.
-std::string csv_field(const Json& value) {
-  std::string text = as_text(value);
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string csv(const BenchReport& report) {
-  std::string text;
-  Json run = flat_run(report);
+  const Json run = flat_run(report);
+  std::vector<Json> rows;
   for (const BenchResult& result : report.results) {
-    Json row = run;
-    row.update(flat_result(result));
-    std::string names, values;
-    for (const auto& [name, value] : row.items()) {
-      names += (names.empty() ? "" : ",") + name;
-      values += (values.empty() ? "" : ",") + csv_field(value);
-    }
-    if (text.empty()) text = names + "\r\n";
-    text += values + "\r\n";
+    rows.push_back(run);
+    rows.back().update(flat_result(result));
   }
-  return text;
+  return csv_table(rows);
 }
 
 std::string sql_literal(const Json& value) {

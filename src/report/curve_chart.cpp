@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "report/markup.h"
+#include "report/svg.h"
 
 namespace ridge {
 namespace {
@@ -24,22 +26,12 @@ struct Frame {
   double top = 0;            // speed
 };
 
-// A round number at or above `value`: 1, 2, 2.5 or 5 times a power of ten.
-double round_above(double value) {
-  if (value <= 0) return 1;
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (double step : {1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0}) {
-    if (step * power >= value * (1 - 1e-9)) return step * power;
-  }
-  return 10 * power;
-}
-
 Frame frame_of(const BudgetCurve& curve) {
   Frame f;
   f.low = static_cast<double>(curve.points.front().budget);
   f.high = static_cast<double>(std::max(curve.points.back().budget, curve.points.front().budget + kMiB));
   for (const CurvePoint& p : curve.points) f.top = std::max(f.top, p.tokens_per_s);
-  f.top = round_above(f.top);
+  f.top = f.top > 0 ? round_limit(f.top) : 1;
   return f;
 }
 
@@ -48,24 +40,6 @@ bool inside(const Frame& f, const ChartMark& mark) {
 }
 
 std::string number(double value) { return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value); }
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 // The column of a budget, 0 to columns - 1.
 int column_of(const Frame& f, double budget, int columns) {
@@ -176,7 +150,7 @@ class Svg {
     return fmt::format(
         "<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
         "<text class=\"name\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"{5}\">{6}: {7}</text>\n",
-        at, kTop, kHeight - kBottom, at + (left ? -6 : 6), text_y, left ? "end" : "start", escaped(m.name),
+        at, kTop, kHeight - kBottom, at + (left ? -6 : 6), text_y, left ? "end" : "start", markup(m.name),
         format_bytes(m.budget));
   }
 
@@ -195,7 +169,7 @@ std::string svg_chart(const BudgetCurve& curve, const ChartOptions& options) {
       "<rect class=\"ground\" width=\"{0}\" height=\"{1}\"/>\n"
       "<text class=\"text title\" x=\"{4:.0f}\" y=\"26\">{2}</text>\n"
       "<text class=\"faint\" x=\"{4:.0f}\" y=\"45\">predicted tokens per second of decoding</text>\n",
-      kWidth, kHeight, escaped(options.title), kStyle, kLeft);
+      kWidth, kHeight, markup(options.title), kStyle, kLeft);
   out += svg.grid() + svg.curve(curve.points);
   int marks = 0;
   for (const ChartMark& m : options.marks) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "report/markup.h"
 
 namespace ridge {
 namespace {
@@ -109,6 +110,20 @@ std::string mark(const RooflinePoint& p, double x, double y, const char* colour)
       p.op == "all" ? "</circle>" : "</path>");
 }
 
+std::string axis_titles(const RooflineChart& c, std::string_view x, std::string_view y) {
+  return text((kLeft + c.width - kRight) / 2, c.height - 12, "t", "middle", x) +
+         fmt::format(
+             "<text class=\"t\" transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+             (c.height - kBottom + kTop) / 2, y);
+}
+
+// A line of the legend: the first, the second, … at the top left.
+std::string legend(size_t index, const char* colour, std::string_view name) {
+  const double at = kTop + 12 + 19 * static_cast<double>(index);
+  return fmt::format("<circle r=\"6\" cx=\"{:.1f}\" cy=\"{:.1f}\" fill=\"{}\"/>\n", kLeft + 14, at, colour) +
+         text(kLeft + 26, at + 4, "t", "start", name);
+}
+
 std::string frame(const RooflineChart& c, const std::string& body) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"{2}\">\n{3}\n"
@@ -198,29 +213,6 @@ std::string roof_lines(const MachineLines& m, const Axis& x, const Axis& y) {
 
 }  // namespace
 
-std::string markup(std::string_view raw) {
-  std::string out;
-  for (char c : raw) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string roofline_svg(std::span<const RooflinePoint> points, const RooflineChart& c) {
   std::vector<RooflinePoint> shown;
   for (const RooflinePoint& p : points) {
@@ -248,19 +240,11 @@ std::string roofline_svg(std::span<const RooflinePoint> points, const RooflineCh
       if (whole) body += text(px + 11, py + 15, "t", "start", name_of(p.phase));
     }
   }
-  body += text((kLeft + c.width - kRight) / 2, c.height - 12, "t", "middle",
-               "operational intensity, operations per byte of memory");
-  body += fmt::format(
-      "<text class=\"t\" transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">operations per "
-      "second</text>\n",
-      (c.height - kBottom + kTop) / 2);
-  double at = kTop + 4;
-  for (const std::string& name : series.names()) {
+  body += axis_titles(c, "operational intensity, operations per byte of memory", "operations per second");
+  for (size_t i = 0; i < series.names().size(); ++i) {
+    const std::string& name = series.names()[i];
     auto one = std::find_if(shown.begin(), shown.end(), [&](const RooflinePoint& p) { return series.name(p) == name; });
-    body += fmt::format("<circle r=\"6\" cx=\"{:.1f}\" cy=\"{:.1f}\" fill=\"{}\"/>\n", kLeft + 14, at + 8,
-                        series.colour(*one));
-    body += text(kLeft + 26, at + 12, "t", "start", printable(name));
-    at += 19;
+    body += legend(i, series.colour(*one), printable(name));
   }
   return frame(c, body);
 }
@@ -300,15 +284,9 @@ std::string rates_svg(std::span<const RooflinePoint> points, const RooflineChart
       }
     }
     body += fmt::format("<path class=\"roof\" style=\"stroke:{}\" d=\"{}\"/>\n", colour, path);
-    const double at = kTop + (phase == BenchTest::prefill ? 12 : 31);
-    body += fmt::format("<circle r=\"6\" cx=\"{:.1f}\" cy=\"{:.1f}\" fill=\"{}\"/>\n", kLeft + 14, at, colour);
-    body += text(kLeft + 26, at + 4, "t", "start", name_of(phase));
+    body += legend(phase == BenchTest::prefill ? 0 : 1, colour, name_of(phase));
   }
-  body += text((kLeft + c.width - kRight) / 2, c.height - 12, "t", "middle", "row of the table below");
-  body += fmt::format(
-      "<text class=\"t\" transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">tokens per "
-      "second</text>\n",
-      (c.height - kBottom + kTop) / 2);
+  body += axis_titles(c, "row of the table below", "tokens per second");
   return frame(c, body);
 }
 

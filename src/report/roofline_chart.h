@@ -23,7 +23,4 @@ std::string roofline_svg(std::span<const RooflinePoint> points, const RooflineCh
 // Tokens per second along a sweep or over scenarios: prefill and decode, one mark per phase in the order of the points.
 std::string rates_svg(std::span<const RooflinePoint> points, const RooflineChart& chart);
 
-// For text and attributes of SVG and HTML.
-std::string markup(std::string_view text);
-
 }  // namespace ridge

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "base/units.h"
+#include "report/markup.h"
 #include "report/roofline_chart.h"
 
 namespace ridge {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "report/csv.h"
 
 namespace ridge {
 namespace {
@@ -69,28 +70,10 @@ Json flat_point(const RooflinePoint& p) {
           {"sentence", p.sentence}};
 }
 
-// RFC 4180.
-std::string csv_field(const Json& value) {
-  std::string text = value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump();
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string csv(const RooflineReport& report) {
-  std::string text;
-  for (const RooflinePoint& p : report.points) {
-    const Json row = flat_point(p);  // outlives its items
-    std::string names, values;
-    for (const auto& [name, value] : row.items()) {
-      names += (names.empty() ? "" : ",") + name;
-      values += (values.empty() ? "" : ",") + csv_field(value);
-    }
-    if (text.empty()) text = names + "\r\n";
-    text += values + "\r\n";
-  }
-  return text;
+  std::vector<Json> rows;
+  for (const RooflinePoint& p : report.points) rows.push_back(flat_point(p));
+  return csv_table(rows);
 }
 
 std::string figure(double value) {

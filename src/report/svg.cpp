@@ -4,37 +4,10 @@
 
 #include <cmath>
 #include <iterator>
-#include <nlohmann/json.hpp>
+
+#include "report/markup.h"
 
 namespace ridge {
-
-std::string html_escape(std::string_view text) {
-  // The JSON library knows UTF-8: what it writes and reads back is valid.
-  const std::string clean =
-      nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
-          .get<std::string>();
-  std::string out;
-  for (char c : clean) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // Control characters are not allowed in HTML.
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string format_seconds(double seconds) {
   auto three = [](double value, const char* unit) {
@@ -60,7 +33,7 @@ std::string BoxPath::path(std::string_view css) const {
 
 std::string stretched_svg(const StretchedSvg& svg) {
   return fmt::format("<svg viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}</svg>",
-                     svg.width, svg.height, html_escape(svg.label), svg.body);
+                     svg.width, svg.height, markup(svg.label), svg.body);
 }
 
 namespace {
@@ -85,11 +58,11 @@ std::string svg_area(const std::vector<std::pair<double, double>>& points, doubl
 
 std::string chart(const Chart& c) {
   std::string along;
-  for (const std::string& label : c.along) along += fmt::format("<span>{}</span>", html_escape(label));
+  for (const std::string& label : c.along) along += fmt::format("<span>{}</span>", markup(label));
   return fmt::format(
       "<div class=\"chart\"><div class=\"up\"><span>{}</span><span>{}</span><span>{}</span></div>"
       "<div class=\"area\" style=\"height:{}px\">{}</div><div class=\"along\">{}</div></div>\n",
-      html_escape(c.top), html_escape(c.middle), html_escape(c.bottom), c.height, c.body, along);
+      markup(c.top), markup(c.middle), markup(c.bottom), c.height, c.body, along);
 }
 
 std::string legend(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -98,7 +71,7 @@ std::string legend(const std::vector<std::pair<std::string, std::string>>& entri
     text += fmt::format(
         "<span><svg class=\"swatch\" aria-hidden=\"true\"><rect class=\"{}\" width=\"12\" "
         "height=\"12\"/></svg>{}</span>",
-        css, html_escape(name));
+        css, markup(name));
   }
   return text + "</p>\n";
 }

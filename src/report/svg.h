@@ -1,4 +1,4 @@
-// Pieces of SVG and HTML for reports that stand alone in one file: escaped text, boxes as one path, axes. Charts are
+// Pieces of SVG and HTML for reports that stand alone in one file: boxes as one path, axes. Charts are
 // stretched to the width they get (preserveAspectRatio="none"); their text is HTML beside them and keeps its size.
 //
 //   BoxPath boxes;
@@ -14,9 +14,6 @@
 #include <vector>
 
 namespace ridge {
-
-// For element content and attribute values in double quotes; what is no UTF-8 becomes U+FFFD.
-std::string html_escape(std::string_view text);
 
 // "12.3 ms", "850 µs", "3.21 s": three significant digits.
 std::string format_seconds(double seconds);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "report/markup.h"
 #include "report/svg.h"
 #include "report/trace_report.h"
 
@@ -71,7 +72,7 @@ std::string row_names(const RecordedTrace& trace, const std::vector<Row>& rows, 
   std::string text;
   for (size_t r = 0; r < rows.size(); r += step) {
     const double top = (static_cast<double>(r) + 0.5) / static_cast<double>(rows.size()) * 100;
-    const std::string name = html_escape(trace.blocks[rows[r].first].name);
+    const std::string name = markup(trace.blocks[rows[r].first].name);
     text += fmt::format("<span style=\"top:{:.2f}%\" title=\"{}\">{}</span>", top, name, name);
   }
   return text;
@@ -90,7 +91,7 @@ std::string title_of(const RecordedTrace& trace, const RecordedEvent& e) {
       fmt::format("{}: {}", trace.names[e.name], format_seconds(static_cast<double>(e.end_ns - e.begin_ns) * 1e-9));
   if (e.bytes > 0) text += fmt::format(", {}", format_bytes(e.bytes));
   if (e.lane == Lane::pass && e.tokens > 0) text += fmt::format(", {} token{}", e.tokens, e.tokens == 1 ? "" : "s");
-  return html_escape(text);
+  return markup(text);
 }
 
 // One lane of the timeline: boxes with a class each.
@@ -230,7 +231,7 @@ std::string Timeline::html() const {
   auto lane = [&](const std::string& name, int height, const std::vector<LaneBox>& boxes,
                   const std::string& tags = "") {
     text += fmt::format("<div class=\"name\">{}</div><div class=\"lane\" style=\"height:{}px\">{}{}</div>\n",
-                        html_escape(name), height, lane_svg(trace_, window_, boxes, name), tags);
+                        markup(name), height, lane_svg(trace_, window_, boxes, name), tags);
   };
   if (!passes_.empty()) lane("passes", 20, passes_, pass_tags());
   lane("compute", 30, compute_);

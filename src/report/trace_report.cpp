@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "report/markup.h"
 #include "report/svg.h"
 #include "report/trace_style.h"
 
@@ -46,7 +47,7 @@ std::string count_of(uint64_t n, std::string_view what, std::string_view many) {
 }
 
 std::string tile(const std::string& value, const std::string& what) {
-  return fmt::format("<div><b>{}</b><span>{}</span></div>\n", html_escape(value), html_escape(what));
+  return fmt::format("<div><b>{}</b><span>{}</span></div>\n", markup(value), markup(what));
 }
 
 std::string tiles(const Page& p) {
@@ -109,13 +110,13 @@ std::string stacked_bar(const std::vector<BarPart>& parts, double whole, const s
     if (part.value <= 0 || whole <= 0) continue;
     body += fmt::format(
         "<rect class=\"{}\" x=\"{:.3f}%\" width=\"{:.3f}%\" height=\"100%\"><title>{}: {}</title></rect>", part.css,
-        at / whole * 100, part.value / whole * 100, html_escape(part.name), format_percent(part.value / whole));
+        at / whole * 100, part.value / whole * 100, markup(part.name), format_percent(part.value / whole));
     at += part.value;
   }
   return fmt::format(
       "<div class=\"bar\"><svg role=\"img\" aria-label=\"{}\"><rect class=\"rest\" width=\"100%\" "
       "height=\"100%\"/>{}</svg></div>\n",
-      html_escape(label), body);
+      markup(label), body);
 }
 
 std::string swatch(const std::string& css) {
@@ -129,7 +130,7 @@ std::string time_table(const PassKind& kind, const std::vector<BarPart>& parts) 
       "<th class=\"n\">per pass</th></tr>\n";
   for (const BarPart& part : parts) {
     text += fmt::format("<tr><td>{}{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-                        swatch(part.css), html_escape(part.name), format_seconds(part.value),
+                        swatch(part.css), markup(part.name), format_seconds(part.value),
                         format_percent(per(part.value, kind.seconds)),
                         format_seconds(part.value / static_cast<double>(kind.passes)));
   }
@@ -161,10 +162,10 @@ std::string time_section(const Page& p) {
   if (p.summary.kinds.empty()) return "";
   std::string text = "<h2>Where the time went</h2>\n";
   for (const PassKind& kind : p.summary.kinds) {
-    text += fmt::format("<h3>{}: {}{}, {}, median {}</h3>\n", html_escape(kind.name),
-                        count_of(kind.passes, "pass", "passes"),
-                        kind.tokens > 0 ? " of " + count_of(kind.tokens, "token", "tokens") + " in all" : "",
-                        format_seconds(kind.seconds), format_seconds(kind.median_s));
+    text +=
+        fmt::format("<h3>{}: {}{}, {}, median {}</h3>\n", markup(kind.name), count_of(kind.passes, "pass", "passes"),
+                    kind.tokens > 0 ? " of " + count_of(kind.tokens, "token", "tokens") + " in all" : "",
+                    format_seconds(kind.seconds), format_seconds(kind.median_s));
     std::vector<BarPart> parts;
     for (const TimePart& part : kind.parts) {
       if (part.seconds < kNoTime) continue;
@@ -187,7 +188,7 @@ std::string bar_row(const std::string& name, const std::string& css, double valu
   return fmt::format(
       "<span>{}</span><div><svg aria-hidden=\"true\"><rect class=\"{}\" width=\"{:.2f}%\" "
       "height=\"100%\"/></svg></div><span>{}</span>\n",
-      html_escape(name), css, per(value, most) * 100, format_seconds(value));
+      markup(name), css, per(value, most) * 100, format_seconds(value));
 }
 
 std::string bound_section(const Page& p) {
@@ -204,7 +205,7 @@ std::string bound_section(const Page& p) {
   return text + fmt::format(
                     "<p class=\"dim\">No schedule makes a {} pass shorter than the longest of the grey times, T*. "
                     "The median pass reached {} of it. The rates behind T* are {}.</p>\n",
-                    html_escape(kind->name), format_percent(per(bound, kind->median_s)), html_escape(p.trace.rates));
+                    markup(kind->name), format_percent(per(bound, kind->median_s)), markup(p.trace.rates));
 }
 
 // Lengths of the passes of one kind, in order: many share a point, its median.
@@ -238,7 +239,7 @@ std::string passes_section(const Page& p) {
   std::vector<std::string> labels;
   for (size_t i = 0; i <= 4; ++i) labels.push_back(format_count((lengths.size() - 1) * i / 4 + 1));
   labels.front() = "pass " + labels.front();
-  std::string text = fmt::format("<h2>Length of each {} pass</h2>\n", html_escape(kind->name));
+  std::string text = fmt::format("<h2>Length of each {} pass</h2>\n", markup(kind->name));
   text += chart({.top = format_seconds(most),
                  .middle = format_seconds(most / 2),
                  .bottom = "0",
@@ -288,8 +289,8 @@ std::string account_bar(const Page& p) {
     if (bytes == 0) continue;
     const std::string css = fmt::format("a{}", parts.size() % 15);
     parts.push_back({css, name, static_cast<double>(bytes)});
-    table += fmt::format("<tr><td>{}{}</td><td class=\"n\">{}</td></tr>\n", swatch(css), html_escape(name),
-                         format_bytes(bytes));
+    table +=
+        fmt::format("<tr><td>{}{}</td><td class=\"n\">{}</td></tr>\n", swatch(css), markup(name), format_bytes(bytes));
   }
   table += fmt::format("<tr><td>total</td><td class=\"n\">{}</td></tr>\n", format_bytes(total));
   if (p.trace.budget_bytes > 0) {
@@ -354,7 +355,7 @@ std::string bandwidth_section(const Page& p) {
 std::string facts_section(const Page& p) {
   std::string text = "<h2>The run</h2>\n<table class=\"facts\">";
   for (const auto& [name, value] : p.trace.facts) {
-    text += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", html_escape(name), html_escape(value));
+    text += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", markup(name), markup(value));
   }
   text += fmt::format("<tr><th>trace</th><td>{}, {} from the first to the last event</td></tr>\n",
                       count_of(p.trace.events.size(), "event", "events"), format_seconds(seconds(p.summary.whole)));
@@ -387,7 +388,7 @@ Result<std::string> trace_report(const RecordedTrace& trace, const TraceReportOp
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>{0}</title>\n<style>{1}</style>"
       "</head>\n<body><main>\n<h1>{0}</h1>\n<p class=\"dim\">{2}. Residency and timeline show {3}.</p>\n",
-      html_escape(trace.title), kTraceStyle, html_escape(trace.producer), window_words(page));
+      markup(trace.title), kTraceStyle, markup(trace.producer), window_words(page));
   if (trace.left_out > 0) {
     html += fmt::format("<p class=\"warn\">The last {} of the run are not in the trace: it was full.</p>\n",
                         count_of(trace.left_out, "event", "events"));

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "analyze/roofline_cost.h"
+#include "analyze/phase_cost.h"
 #include "analyze/shape_model.h"
 #include "model/operators.h"
 #include "tests/golden.h"

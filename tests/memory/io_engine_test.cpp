@@ -121,7 +121,15 @@ TEST_P(IoEngineTest, PastTheEndIsBadInput) {
 
 TEST_P(IoEngineTest, ShortReadsAreContinued) {
   FaultySyscalls calls;
-  calls.fault = [](int64_t got, int call) { return call % 2 == 0 && got > 1 ? (got + 1) / 2 : got; };
+  // Three answers in a row without a whole block mean the end of the file, and with several requests under way all of
+  // them may fall to one: two at the most.
+  int less_than_a_block = 0;
+  calls.fault = [&](int64_t got, int call) {
+    const int64_t half = (got + 1) / 2;
+    const bool shorten =
+        call % 2 == 0 && got > 1 && (half >= static_cast<int64_t>(kIoAlign) || less_than_a_block++ < 2);
+    return shorten ? half : got;
+  };
   auto io = make(&calls);
   EXPECT_TRUE(read(*io, 5, 900'000).ok());
   EXPECT_TRUE(read(*io, 900'000, 100'003).ok());

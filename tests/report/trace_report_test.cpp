@@ -1,4 +1,5 @@
 #include "report/trace_report.h"
+#include "report/markup.h"
 
 #include <random>
 
@@ -215,8 +216,8 @@ TEST(Svg, WritesNumbersWithUnits) {
 }
 
 TEST(Svg, EscapesWhatIsNoText) {
-  EXPECT_EQ(html_escape("a<b>\"&\x01"), "a&lt;b&gt;&quot;&amp; ");
-  EXPECT_EQ(html_escape("\xff"), "\xef\xbf\xbd");
+  EXPECT_EQ(markup("a<b>\"&\x01"), "a&lt;b&gt;&quot;&amp; ");
+  EXPECT_EQ(markup("\xff"), "\xef\xbf\xbd");
 }
 
 }  // namespace

@@ -1,43 +1,19 @@
-"""ridge roofline as people run it: measured and computed points, sweeps, the page, the paper's figures.
-
-usage: roofline_test.py --ridge PROGRAM --profiles FOLDER
-"""
-import argparse
+"""ridge roofline: measured and computed points, sweeps, the page, the paper's figures."""
 import csv
 import html.parser
 import io
 import json
 import os
-import subprocess
-import sys
-import tempfile
 import xml.dom.minidom
 
-sys.path.insert(0, os.path.dirname(__file__))
-import gguf_files  # noqa: E402
+from harness import T, check, fails, main, run, tiny_file
 
-failures = []
+PROFILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiles")
 OPERATORS = ["qkv", "attention", "output", "ffn", "head"]
 
 
-def check(condition, what):
-    if not condition:
-        failures.append(what)
-
-
-def run(*words):
-    return subprocess.run([A.ridge, "roofline", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
-
-
-def fails(code, words, part):
-    r = run(*words)
-    said = [line for line in r.stderr.splitlines() if line.strip()]
-    check(r.returncode == code and part in r.stderr and len(said) == 1 and r.stdout == "",
-          f"{words}: exit {r.returncode}, says {r.stderr!r}, expected {code} and {part!r}")
-
-
 def report(*words):
-    r = run(*words, "--json")
+    r = run("roofline", *words, "--json")
     # Tiny models live in the first cache, where timers are coarse: a point above its roof is not what is tested here.
     check(r.returncode in (0, 70), f"{words}: exit {r.returncode}: {r.stderr}")
     return json.loads(r.stdout)
@@ -68,7 +44,7 @@ def measured(model):
     # What two scenarios share is one measurement.
     alike = [p for p in points if p["phase"] == "prefill" and p["prompt"] == 24 and p["operator"] == "all"]
     check(len(alike) == 2 and alike[0]["seconds"] == alike[1]["seconds"], "LISO and LILO read the same prompt twice")
-    rows = list(csv.DictReader(io.StringIO(run(model, *thin, "--csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(run("roofline", model, *thin, "--csv").stdout)))
     check(len(rows) == len(points) and float(rows[0]["oi"]) > 0, f"--csv has {len(rows)} rows, expected {len(points)}")
     context = report(model, "--lengths", "8,200", "-n", "2", "-r", "1", "-t", "1", "--sweep", "context")
     check([p["prompt"] for p in context["points"] if p["operator"] == "all"] == [128, 128, 200, 200], "--sweep context")
@@ -94,7 +70,7 @@ class Page(html.parser.HTMLParser):
 
 def pages(model):
     page, svg = os.path.join(T, "page.html"), os.path.join(T, "chart.svg")
-    r = run(model, "--lengths", "8,24", "-n", "2", "-r", "1", "-t", "1", "-o", page, "--svg", svg)
+    r = run("roofline", model, "--lengths", "8,24", "-n", "2", "-r", "1", "-t", "1", "-o", page, "--svg", svg)
     check(r.returncode in (0, 70), f"-o: exit {r.returncode}: {r.stderr}")
     text = open(page, encoding="utf-8").read()
     parser = Page()
@@ -105,7 +81,7 @@ def pages(model):
 
 
 def computed():
-    profiles = sorted(os.path.join(A.profiles, f) for f in os.listdir(A.profiles))
+    profiles = sorted(os.path.join(PROFILES, f) for f in os.listdir(PROFILES))
     machines = [p for p in profiles if "figures" in open(p, encoding="utf-8").read()]
     check(len(machines) >= 12, f"only {len(machines)} profiles have figures")
     whole = report("shape:qwen2.5-1.5b", "--machine", *machines, "--scenarios", "siso")
@@ -130,48 +106,42 @@ def computed():
         check((sweep == "depth") == bool(swept["notes"]), f"--sweep {sweep} notes {swept['notes']}")
     with open(shape, "w", encoding="utf-8") as f:
         f.write('{"layers": 2, "width": 64}')
-    fails(3, [shape, "--machine", machines[0]], "'ffn' is missing")
-    fails(2, ["shape:qwen2.5-1.5b"], "--machine")
-    fails(2, ["shape:nobody", "--machine", machines[0]], "llama-3.2-1b")
+    fails(3, ["roofline", shape, "--machine", machines[0]], "'ffn' is missing")
+    fails(2, ["roofline", "shape:qwen2.5-1.5b"], "--machine")
+    fails(2, ["roofline", "shape:nobody", "--machine", machines[0]], "llama-3.2-1b")
 
 
 def paper():
-    text = run("--paper-compat")
+    text = run("roofline", "--paper-compat")
     check(text.returncode == 0 and "verdict" in text.stdout, "--paper-compat prints no verdicts")
-    whole = json.loads(run("--paper-compat", "--json").stdout)
+    whole = json.loads(run("roofline", "--paper-compat", "--json").stdout)
     check(len(whole["insights"]) == 6 and len(whole["machines"]) == 5, "--paper-compat --json is not whole")
     point = next(p for p in whole["points"] if (p["machine"], p["model"], p["type"], p["scenario"]) ==
                  ("M1 Pro", "qwen2.5-1.5b", "F16", "LISO"))
     check(round(point["compat"]["oi"]) == 18 and round(point["physical"]["decode_oi"], 1) == 1.0, f"{point}")
 
 
-def main():
-    model = os.path.join(T, "tiny.gguf")
-    with open(model, "wb") as f:
-        f.write(gguf_files.tiny(layers=2, dim=64, ffn=128).bytes())
+def test_roofline():
+    model = tiny_file(layers=2, dim=64, ffn=128)
     measured(model)
     pages(model)
     computed()
     paper()
-    fails(2, [], "MODEL")
-    fails(2, [model, "--lengths", "5"], "two numbers")
-    fails(2, [model, "--lengths", "0,5"], "no usable length")
-    fails(2, [model, "--scenarios", "sisi"], "sisi")
-    fails(2, [model, "--sweep", "sideways"], "sideways")
-    fails(2, [model, "--sweep", "depth"], "--machine")
-    fails(2, [model, "--json", "--csv"], "exclude")
-    fails(2, [model, "--context", "8"], "no room")
-    fails(2, [model, "-r", "0", "--lengths", "8,8"], "repetitions")
-    fails(3, [os.path.join(T, "absent.gguf")], "absent.gguf")
-    for failure in failures:
-        print(failure)
-    sys.exit(1 if failures else 0)
+    fails(2, ["roofline"], "MODEL")
+    fails(2, ["roofline", model, "--lengths", "5"], "two numbers")
+    fails(2, ["roofline", model, "--lengths", "0,5"], "no usable length")
+    fails(2, ["roofline", model, "--scenarios", "sisi"], "sisi")
+    fails(2, ["roofline", model, "--sweep", "sideways"], "sideways")
+    fails(2, ["roofline", model, "--sweep", "depth"], "--machine")
+    fails(2, ["roofline", model, "--json", "--csv"], "exclude")
+    fails(2, ["roofline", model, "--context", "8"], "no room")
+    for flag in ("-o", "--svg"):
+        whole = open(model, "rb").read()
+        fails(2, ["roofline", model, "--lengths", "8,8", flag, model], "is the model itself")
+        check(open(model, "rb").read() == whole, f"{flag} MODEL overwrites the model")
+        fails(5, ["roofline", model, "--lengths", "8,8", flag, os.path.join(T, "absent", "page")], "absent")
+    fails(2, ["roofline", model, "-r", "0", "--lengths", "8,8"], "repetitions")
+    fails(3, ["roofline", os.path.join(T, "absent.gguf")], "absent.gguf")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ridge", required=True)
-    parser.add_argument("--profiles", required=True)
-    A = parser.parse_args()
-    with tempfile.TemporaryDirectory() as T:
-        main()
+main(test_roofline)

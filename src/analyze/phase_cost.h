@@ -10,10 +10,14 @@
 #include <array>
 #include <cstdint>
 
-#include "analyze/bench_cost.h"
 #include "model/model.h"
 
 namespace ridge {
+
+struct TestShape {
+  uint64_t tokens = 0;
+  uint64_t depth = 0;  // tokens before them
+};
 
 struct CostRules {
   uint32_t batch = 512;  // prompt tokens of a pass

@@ -1,4 +1,4 @@
-#include "analyze/roofline_cost.h"
+#include "analyze/phase_cost.h"
 
 #include <algorithm>
 
