@@ -45,6 +45,8 @@ ElasticPins::ElasticPins(const ElasticPinsOptions& options, Placement& placement
       open = 0;
     }
     groups.back().blocks.push_back(b);
+    ++state_.blocks;
+    state_.bytes += program_.blocks[b].memory_bytes;
     open += program_.blocks[b].memory_bytes;
   }
   for (size_t i : spread_order(groups.size())) groups_.push_back(std::move(groups[i]));
@@ -74,6 +76,7 @@ uint64_t ElasticPins::give_back(uint64_t bytes) {
         freed += unit_;
       }
     }
+    state_.gone += static_cast<uint32_t>(groups_[gone_].blocks.size());
     ++gone_;
   }
   given_back_ += freed;
@@ -108,7 +111,14 @@ void ElasticPins::take_back(std::span<const BlockId> blocks) {
         if (users_[u]++ == 0) given_back_ -= unit_;
       }
     }
+    state_.gone -= static_cast<uint32_t>(group.blocks.size());
     done += group.blocks.size();
+  }
+}
+
+void ElasticPins::discard_gone() const {
+  for (uint64_t u = 0; u < users_.size(); ++u) {
+    if (users_[u] == 0) pins_.discard(u * unit_, unit_);
   }
 }
 

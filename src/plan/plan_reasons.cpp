@@ -83,13 +83,42 @@ void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
 
 void explain_streams(const Plan& plan, std::vector<std::string>& reasons) {
   const uint64_t in_order = plan.placement.streamed_bytes(plan.program) - demanded_experts(plan);
-  if (plan.placement.slot_bytes > 0) {
+  if (in_order > 0) {
     reasons.push_back(
         fmt::format("{} stream per pass through {} slots of {}, which keep the device busy while one is computed on; "
                     "after the last block the first is read",
                     format_bytes(in_order), plan.placement.slots == 2 ? "two" : std::to_string(plan.placement.slots),
                     format_bytes(plan.placement.slot_bytes)));
   }
+}
+
+// What memory pressure can take from the pins, and what room for that costs.
+void explain_live(const Plan& plan, const PlanInput& input, std::vector<std::string>& reasons) {
+  if (input.live == LiveRoom::none) return;
+  const Placement& p = plan.placement;
+  uint64_t bytes = 0;
+  size_t may_go = 0, pinned = 0;
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    pinned += p.pinned[b];
+    if (!p.pinned[b] || !p.may_go(b)) continue;
+    bytes += plan.program.blocks[b].memory_bytes;
+    ++may_go;
+  }
+  if (may_go == 0) {
+    reasons.push_back(
+        "live budget: no pins are given back under memory pressure: nothing streams, so there are no slots for them "
+        "to stream through; --floor SIZE reserves some");
+    return;
+  }
+  bool in_order = false;  // whether the slots have another use
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    in_order = in_order || (!p.pinned[b] && !plan.program.blocks[b].on_demand);
+  }
+  const std::string cost = in_order ? "the stream slots serve them at no cost"
+                                    : fmt::format("{} slots of {} are reserved for them to stream through", p.slots,
+                                                  format_bytes(p.slot_bytes));
+  reasons.push_back(fmt::format("live budget: memory pressure can take {} of {} pinned blocks ({}) in steps; {}",
+                                may_go, pinned, format_bytes(bytes), cost));
 }
 
 }  // namespace
@@ -105,6 +134,7 @@ std::vector<std::string> reasons_of(const Plan& plan, const PlanInput& input) {
     explain_experts(plan, reasons);
     reasons.push_back(hiding_sentence(plan));
   }
+  explain_live(plan, input, reasons);
   reasons.push_back(fmt::format("prompts are read {} tokens per pass", plan.batch));
   reasons.push_back(
       fmt::format("bound of a decode pass: {} ({})", ms(plan.bound.seconds()),

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "memory/streaming_source.h"
 #include "plan/account.h"
+#include "plan/elastic_room.h"
 #include "plan/pass_model.h"
 #include "plan/placement.h"
 #include "program/program.h"
@@ -34,6 +35,8 @@ struct PlanInput {
   // The program of a prompt pass, for what it costs; without it a prompt pass costs as many decode passes as it has
   // tokens, except that weights are read once.
   std::function<Program(uint64_t slot_bytes, uint32_t tokens)> prompt;
+  // Slots that let pins be given back while running: only those that are there anyway, or also for this alone.
+  LiveRoom live = LiveRoom::none;
   Rates rates;
 };
 
