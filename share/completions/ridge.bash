@@ -1,10 +1,10 @@
 # bash completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
 _ridge_options() {
-  local engine="--memory --context --threads --cpus --isa --numerics --kv-type --io"
+  local engine="--memory --floor --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --ignore-eos --json --stats --explain --temp --top-k" \
+      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --show-prompt --ignore-eos --json --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
@@ -14,6 +14,9 @@ _ridge_options() {
     perplexity) echo "$engine --window --windows --kl --json" ;;
     bench)
       echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --db --label --compare"
+      ;;
+    roofline)
+      echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --paper-compat --json --csv"
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --output --json" ;;
@@ -31,7 +34,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan"
+  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor plan"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

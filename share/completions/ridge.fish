@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench kernels probe pack models sim ladder doctor plan
+set -l commands run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor plan
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -14,6 +14,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a detokenize -
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a logits -d 'logits to a NumPy file'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a perplexity -d 'how well it predicts a text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure speed, or compare runs'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a roofline -d 'what limits a model'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d 'which kernels run here'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'how many blocks fit into memory'
@@ -24,17 +25,18 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'l
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench roofline pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
-set -l engine '__fish_seen_subcommand_from run logits perplexity bench sim plan'
+set -l engine '__fish_seen_subcommand_from run logits perplexity bench roofline sim plan'
 complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
+complete -c ridge -n "$engine" -l floor -x -d 'give pins back below this MemAvailable'
 complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
 complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
 complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact fast' -d arithmetic
-complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench sim plan' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
+complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench roofline sim plan' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
 set -l run '__fish_seen_subcommand_from run'
@@ -47,6 +49,7 @@ complete -c ridge -n "$run" -l load-state -r -F -d 'read only what this state la
 complete -c ridge -n "$run" -l record -r -F -d 'write the order of visits'
 complete -c ridge -n "$run" -l stop -x -d 'end before this text'
 complete -c ridge -n "$run" -l raw -d 'no chat template'
+complete -c ridge -n "$run" -l show-prompt -d 'say what the model gets to read'
 complete -c ridge -n "$run" -l ignore-eos -d 'go on after the model ends'
 complete -c ridge -n "$run" -l stats -d 'where time and bytes went'
 complete -c ridge -n '__fish_seen_subcommand_from run plan' -l explain -d 'what was planned and why'
@@ -66,7 +69,7 @@ complete -c ridge -n "$run" -l draft-ngram -x -d 'guess ahead from the text so f
 complete -c ridge -n "$run" -l draft-model -r -F -d 'guess ahead with a small model'
 complete -c ridge -n "$run" -l draft-tokens -x -d 'most guesses per pass'
 
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench kernels probe sim ladder doctor plan' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench roofline kernels probe sim ladder doctor plan' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
@@ -77,7 +80,7 @@ complete -c ridge -n '__fish_seen_subcommand_from logits probe pack' -s o -l out
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l window -x -d 'tokens read at a time'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l windows -x -d 'at most this many'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l kl -d 'KL divergence from the exact arithmetic'
-complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 2 seconds'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 5 seconds'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l file -r -F -d 'read this file'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l folder -x -a '(__fish_complete_directories)' -d 'for the temporary file'
 complete -c ridge -n '__fish_seen_subcommand_from probe pack' -s t -l threads -x -d 'threads'
@@ -132,3 +135,15 @@ complete -c ridge -n '__fish_seen_subcommand_from plan' -l spectrum -d 'device: 
 complete -c ridge -n '__fish_seen_subcommand_from plan' -l computed -x -d 'device: so many steps are computed'
 complete -c ridge -n '__fish_seen_subcommand_from plan' -l merge -x -d 'device: fuse neighbouring contexts'
 complete -c ridge -n '__fish_seen_subcommand_from plan' -l lock -x -a 'none init init-and-release' -d 'device: what waits for a run'
+
+set -l roofline '__fish_seen_subcommand_from roofline'
+complete -c ridge -n "$roofline" -l scenarios -x -a 'siso liso silo lilo' -d 'short or long input and output'
+complete -c ridge -n "$roofline" -l lengths -x -d 'tokens that are short and long'
+complete -c ridge -n "$roofline" -s n -l tokens -x -d 'tokens of an answer to time'
+complete -c ridge -n "$roofline" -s r -l repetitions -x -d 'runs of each phase'
+complete -c ridge -n "$roofline" -l machine -r -F -d 'compute for these profiles'
+complete -c ridge -n "$roofline" -l sweep -x -a 'depth type attention context threads' -d 'along one axis'
+complete -c ridge -n "$roofline" -s o -l output -r -F -d 'write a page with charts'
+complete -c ridge -n "$roofline" -l svg -r -F -d 'draw the first scenario'
+complete -c ridge -n "$roofline" -l paper-compat -d 'the figures of RooflineBench'
+complete -c ridge -n "$roofline" -l csv -d 'comma-separated values'

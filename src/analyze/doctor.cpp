@@ -208,7 +208,7 @@ void Examination::governor() {
   std::vector<std::string> names;
   bool slow = false;
   for (const Governor& one : g) {
-    names.push_back(fmt::format("{} ({} CPUs)", one.name, one.cpus));
+    names.push_back(fmt::format("{} ({})", one.name, counted(one.cpus, "CPU")));
     slow = slow || one.name == "powersave" || one.name == "conservative";
   }
   const std::string fact = fmt::format("{}", fmt::join(names, ", "));
@@ -306,7 +306,7 @@ std::vector<std::string> kernel_lines(const KernelChoice& kernels, const Program
 void Examination::choice() {
   if (f_.kernels) {
     const Isa isa = f_.kernels->kernels.isa;
-    const std::string fact = fmt::format("{} kernels, {} threads", name_of(isa), f_.usable_cpus);
+    const std::string fact = fmt::format("{} kernels, {}", name_of(isa), counted(f_.usable_cpus, "thread"));
     if (isa == Isa::scalar) {
       note("choice", fact, "this CPU has none of the vector extensions that Ridge uses: expect a tenth of the speed");
     } else {
@@ -329,7 +329,8 @@ void Examination::plan(const Engine::Preview& p) {
     for (const std::string& line : kernel_lines(*f_.kernels, p.plan.program)) ok("kernel", line);
   }
   ok("budget", fmt::format("{} ({})", format_bytes(p.budget), p.budget_reason));
-  ok("context", fmt::format("{} positions; {} needed in all", p.context, format_bytes(p.plan.account.total())));
+  ok("context",
+     fmt::format("{}; {} needed in all", counted(p.context, "position"), format_bytes(p.plan.account.total())));
   for (const std::string& reason : p.plan.reasons) {
     const bool streams = p.plan.placement.streams() && &reason == &p.plan.reasons.front();
     if (streams) {

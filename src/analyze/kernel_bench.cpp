@@ -11,6 +11,7 @@
 #include "machine/cpu.h"
 #include "machine/cpu_time.h"
 #include "machine/memory_limits.h"
+#include "machine/probe_stats.h"
 #include "memory/slab.h"
 #include "tensor/half.h"
 #include "tensor/panel.h"
@@ -196,6 +197,24 @@ Result<std::vector<KernelRow>> kernel_rows(const std::optional<Isa>& isa) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+Result<std::vector<FormatPoint>> measure_formats(bool quick) {
+  constexpr uint64_t kResident = 256 * kKiB, kFootprint = 2 * kMiB;
+  std::vector<FormatPoint> points;
+  Bench bench = RIDGE_TRY(Bench::create(kFootprint));
+  set_float_environment();
+  for (const KernelRow& row : RIDGE_TRY(kernel_rows(std::nullopt))) {
+    if (!wanted(row, KernelScope::chosen)) continue;
+    bench.fill(row.type);
+    std::vector<double> samples;
+    for (int r = 0; r < (quick ? 1 : 5); ++r) {
+      const Bench::Rate rate = bench.run(row, function_of(row), 1, kResident);
+      samples.push_back(rate.per_s * rate.bytes * 1e-9);
+    }
+    points.push_back({std::string(type_info(row.type).name), summarize(samples)});
+  }
+  return points;
 }
 
 Result<KernelReport> bench_kernels(const KernelBenchOptions& options) {

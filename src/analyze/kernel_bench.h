@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "kernels/choose.h"
+#include "machine/profile.h"
 
 namespace ridge {
 
@@ -56,6 +57,10 @@ struct KernelReport {
 };
 
 Result<KernelReport> bench_kernels(const KernelBenchOptions& options);
+
+// How fast one core unpacks and multiplies each type by the kernel that runs here by choice, with weights that stay in
+// its second cache: the fourth roof of a roofline, beside memory, caches and the integer peak.
+Result<std::vector<FormatPoint>> measure_formats(bool quick);
 
 // The list with what is chosen and why, nothing measured.
 Result<std::vector<KernelRow>> kernel_rows(const std::optional<Isa>& isa);

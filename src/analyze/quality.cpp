@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/units.h"
+
 namespace ridge {
 namespace {
 
@@ -39,9 +41,8 @@ class Mean {
 Result<uint64_t> window_count(const Engine& engine, std::span<const TokenId> ids, const WindowOptions& options) {
   uint64_t windows = std::min<uint64_t>(ids.size() / options.window, options.most_windows);
   if (windows == 0) {
-    return bad_input(
-        fmt::format("the text has {} tokens, fewer than one window of {}: give more text or a smaller --window",
-                    ids.size(), options.window));
+    return bad_input(fmt::format("the text has {}, fewer than one window of {}: give more text or a smaller --window",
+                                 counted(ids.size(), "token"), options.window));
   }
   if (options.window > engine.context()) {
     return usage_error(fmt::format("--window {} is longer than the context of {}", options.window, engine.context()));

@@ -10,6 +10,7 @@
 #include "machine/compute_loop.h"
 #include "machine/cpu.h"
 #include "machine/cpu_time.h"
+#include "model/operators.h"
 #include "tensor/panel.h"
 
 namespace ridge {
@@ -49,27 +50,9 @@ double rounds_per_s(ThreadPool& pool, uint64_t rounds, const std::function<void(
 
 }  // namespace
 
-WeightReads::WeightReads(const Engine& engine) : pool_(engine.machinery().pool) {
-  const Plan& plan = engine.plan();
-  if (plan.placement.streams()) return;
-  struct Stretch {
-    const uint8_t* data;
-    uint64_t bytes;
-  };
-  std::vector<Stretch> stretches;
-  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
-    auto lease = engine.machinery().source->acquire(b);
-    if (!lease.ok()) return;
-    for (size_t i = 0; i < plan.program.blocks[b].pieces.size(); ++i) {
-      const Piece& piece = plan.program.blocks[b].pieces[i];
-      const StoredTensor& tensor = plan.program.tensors[piece.tensor];
-      uint64_t bytes = panels_bytes(tensor.type, piece.row_end - piece.row_begin, tensor.cols);
-      stretches.push_back({lease.value().pieces()[i].data, bytes});
-    }
-  }
-  // Each piece is cut between the workers, as the products cut it.
+MemoryReads::MemoryReads(ThreadPool& pool, std::span<const Stretch> stretches) : pool_(&pool) {
   constexpr uint64_t kStep = kReadLoopWords * sizeof(uint64_t);
-  uint64_t workers = static_cast<uint64_t>(pool_->size());
+  uint64_t workers = static_cast<uint64_t>(pool.size());
   parts_.resize(workers);
   for (const Stretch& stretch : stretches) {
     uint64_t steps = stretch.bytes / kStep;
@@ -83,7 +66,42 @@ WeightReads::WeightReads(const Engine& engine) : pool_(engine.machinery().pool) 
   }
 }
 
-double WeightReads::measure() const {
+std::vector<MemoryReads::Stretch> weight_stretches(const Engine& engine, std::optional<Operator> op) {
+  const Plan& plan = engine.plan();
+  const TensorId head = engine.model().head().id;
+  std::vector<MemoryReads::Stretch> stretches;
+  if (plan.placement.streams()) return stretches;
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    auto lease = engine.machinery().source->acquire(b);
+    if (!lease.ok()) return {};
+    for (size_t i = 0; i < plan.program.blocks[b].pieces.size(); ++i) {
+      const Piece& piece = plan.program.blocks[b].pieces[i];
+      if (op && operator_of(plan.program, piece.tensor, head) != *op) continue;
+      const StoredTensor& tensor = plan.program.tensors[piece.tensor];
+      uint64_t bytes = panels_bytes(tensor.type, piece.row_end - piece.row_begin, tensor.cols);
+      stretches.push_back({lease.value().pieces()[i].data, bytes});
+    }
+  }
+  return stretches;
+}
+
+std::vector<MemoryReads::Stretch> cache_stretches(const Engine& engine, uint64_t positions) {
+  KvCache& cache = *engine.machinery().cache;
+  std::vector<MemoryReads::Stretch> stretches;
+  const std::vector<KvLayer>& layers = engine.model().kv_layers();
+  for (uint32_t il = 0; il < layers.size(); ++il) {
+    const uint64_t count = std::min<uint64_t>(positions, cache.capacity(il));
+    for (uint32_t h = 0; h < layers[il].kv_heads; ++h) {
+      stretches.push_back(
+          {static_cast<const uint8_t*>(cache.key(il, h)), count * kv_bytes(cache.type(), layers[il].key_dim)});
+      stretches.push_back(
+          {static_cast<const uint8_t*>(cache.value(il, h)), count * kv_bytes(cache.type(), layers[il].value_dim)});
+    }
+  }
+  return stretches;
+}
+
+double MemoryReads::measure() const {
   CpuFeatures features = cpu_info().features;
   std::atomic<uint64_t> sink{0};
   double best = 0;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,17 +19,22 @@
 
 namespace ridge {
 
-// Reads the panels of a model in place: the same bytes, pages, threads and caches as decoding, and no memory beside it.
-class WeightReads {
+// Reads memory in place: the same bytes, pages, threads and caches as computing, and no memory beside it.
+class MemoryReads {
  public:
-  // The engine must outlive this. Between passes only.
-  explicit WeightReads(const Engine& engine);
+  struct Stretch {
+    const uint8_t* data = nullptr;  // aligned for words
+    uint64_t bytes = 0;
+  };
+  MemoryReads() = default;
+  // Each stretch is cut between the workers, in steps of the loop's kilobyte; what is left of it is not read.
+  MemoryReads(ThreadPool& pool, std::span<const Stretch> stretches);
 
-  // False where weights stream: what is not in memory cannot be read there.
+  // False where there is nothing to read.
   bool possible() const { return bytes_ > 0; }
   uint64_t bytes() const { return bytes_; }
-  // 1e9 bytes per second of the better of two read-only loops (machine/bandwidth_loop.h), each over all weights at
-  // least once and for some milliseconds.
+  // 1e9 bytes per second of the better of two read-only loops (machine/bandwidth_loop.h), each over everything at least
+  // once and for some milliseconds.
   double measure() const;
 
  private:
@@ -39,6 +45,18 @@ class WeightReads {
   std::vector<std::vector<Part>> parts_;  // by worker
   ThreadPool* pool_ = nullptr;
   uint64_t bytes_ = 0;
+};
+
+// The panels of a loaded model, of all operators or of one; none where weights stream: what is not in memory cannot be
+// read there. The engine must outlive what is made of them.
+std::vector<MemoryReads::Stretch> weight_stretches(const Engine& engine, std::optional<Operator> op = std::nullopt);
+// The keys and values of the first positions.
+std::vector<MemoryReads::Stretch> cache_stretches(const Engine& engine, uint64_t positions);
+
+// All weights of a model. Between passes only.
+class WeightReads : public MemoryReads {
+ public:
+  explicit WeightReads(const Engine& engine) : MemoryReads(*engine.machinery().pool, weight_stretches(engine)) {}
 };
 
 // 1e9 operations per second of CPU time, all threads together; 0 where no loop knows this CPU. A multiply-add is two.

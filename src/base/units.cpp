@@ -61,4 +61,9 @@ std::string format_count(uint64_t n) {
   return out;
 }
 
+std::string counted(uint64_t n, std::string_view one, std::string_view many) {
+  if (n == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", n, one) : fmt::format("{} {}", n, many);
+}
+
 }  // namespace ridge

@@ -20,6 +20,9 @@ std::string format_bytes(uint64_t bytes);
 // The number with thousands separated by commas: 98,362,432.
 std::string format_count(uint64_t n);
 
+// A number with its noun: "1 token", "2 tokens"; "1 entry" and "2 entries" with `many` given.
+std::string counted(uint64_t n, std::string_view one, std::string_view many = {});
+
 // Rounds up to a multiple of `step` (a power of two or not).
 constexpr uint64_t round_up(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
 

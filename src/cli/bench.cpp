@@ -189,7 +189,7 @@ void add_bench(CLI::App& app) {
   add("--db", flags->db, "FILE", "also keep the results in this SQLite file");
   add("--label", flags->label, "NAME", "name of this run in it");
   add("--compare", flags->compare, "A B", "compare two runs: labels, numbers, or .json files")->expected(2);
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

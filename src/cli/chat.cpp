@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/run.h"
 
 namespace ridge::cli {
@@ -63,8 +64,8 @@ class Conversation {
         if (ids.size() >= engine_.context()) {
           messages_ = before;
         } else if (dropped > 0) {
-          note(fmt::format("the context of {} is full: the {} oldest messages were dropped", engine_.context(),
-                           dropped));
+          note(fmt::format("the context of {} is full: the {} dropped", engine_.context(),
+                           counted(dropped, "oldest message was", "oldest messages were")));
         }
         return ids;
       }
@@ -110,7 +111,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
         continue;
       }
       RIDGE_TRY(print("\n"));
-      if (flags.save_state && engine.position() > 0) return engine.save_state(*flags.save_state);
+      if (flags.save_state && engine.position() > 0) return save_state(engine, *flags.save_state);
       return {};
     }
     if (line->find_first_not_of(" \t") == std::string::npos) continue;

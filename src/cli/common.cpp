@@ -49,6 +49,12 @@ void on_run(CLI::App& command, Run run) {
   });
 }
 
+std::string with_pointers(std::string examples) {
+  return std::move(examples) +
+         "\n\nAlso: -v says more on stderr, -q only what went wrong; -V prints the version.\n"
+         "Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.";
+}
+
 int exit_code() { return g_exit_code; }
 
 int report(const Error& error) {
@@ -109,8 +115,8 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     o.threads = *flags.threads;
     const size_t cpus = usable_cpus().size();
     if (static_cast<size_t>(o.threads) > cpus) {
-      note(fmt::format("{} threads take turns on {} CPU{}: that is slower than --threads {}", o.threads, cpus,
-                       cpus == 1 ? "" : "s", cpus));
+      note(fmt::format("{} threads take turns on {}: that is slower than --threads {}", o.threads, counted(cpus, "CPU"),
+                       cpus));
     }
   }
   if (flags.cpus) {

@@ -29,6 +29,9 @@ int exit_code();
 // The error's line on stderr; returns its exit code.
 int report(const Error& error);
 
+// A help text's end: its examples, and where exit codes and the flags of every command are told.
+std::string with_pointers(std::string examples);
+
 // Flags that every command with an engine takes.
 struct EngineFlags {
   std::string model;
@@ -87,5 +90,6 @@ void add_bench(CLI::App& app);
 void add_kernels(CLI::App& app);
 void add_ladder(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_roofline(CLI::App& app);
 
 }  // namespace ridge::cli

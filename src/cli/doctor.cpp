@@ -153,7 +153,7 @@ void add_doctor(CLI::App& app) {
   command->add_option("-m,--memory", flags->memory, "the budget that a run would get: 300M")->type_name("SIZE");
   command->add_option("-c,--context", flags->context, "the context that it would get")->type_name("N");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -66,8 +66,10 @@ Result<Json> needs_json(const std::string& path, uint32_t trained, std::optional
   for (const Engine::Needs& n :
        RIDGE_TRY(Engine::needs({.path = path, .kv_type = kv_type, .need_tokenizer = false}, contexts))) {
     used = n.kv_type;
-    out.push_back(
-        {{"context", n.context}, {"smallest_budget", n.smallest}, {"resident", n.resident}, {"kv_cache", n.kv}});
+    out.push_back({{"context", n.context},
+                   {"smallest_budget", named_budget(n.smallest)},
+                   {"resident", named_budget(n.resident)},
+                   {"kv_cache", n.kv}});
   }
   return out;
 }
@@ -144,20 +146,21 @@ std::string table(const Json& j) {
   row("weights",
       fmt::format("{}, {:.2f} bits each", format_bytes(number("weight_bytes")), j["bits_per_weight"].get<double>()));
   for (const Json& t : j["types"]) {
-    row("", fmt::format("{:<7} {:>4} tensors  {:>9}  {:.2f} bits", t["type"].get<std::string>(),
-                        t["tensors"].get<uint64_t>(), format_bytes(t["bytes"].get<uint64_t>()),
+    row("", fmt::format("{:<7} {:>12}  {:>9}  {:.2f} bits", t["type"].get<std::string>(),
+                        counted(t["tensors"].get<uint64_t>(), "tensor"), format_bytes(t["bytes"].get<uint64_t>()),
                         t["bits_per_weight"].get<double>()));
   }
   row("layers",
       fmt::format("{}, width {}, feed-forward {}", number("layers"), number("width"), number("feed_forward")));
   if (j.contains("experts")) {
     const Json& e = j["experts"];
-    row("experts", fmt::format("{} in each of {} layers, {} used: {} of weights per token", e["count"].get<uint64_t>(),
-                               e["layers"].get<uint64_t>(), e["used"].get<uint64_t>(),
+    row("experts", fmt::format("{} in each of {}, {} used: {} of weights per token", e["count"].get<uint64_t>(),
+                               counted(e["layers"].get<uint64_t>(), "layer"), e["used"].get<uint64_t>(),
                                format_bytes(e["weight_bytes_per_token"].get<uint64_t>())));
   }
   row("attention",
-      fmt::format("{} heads of {}, {} for keys and values{}", number("heads"), number("head_size"), number("kv_heads"),
+      fmt::format("{} of {}, {} for keys and values{}", counted(number("heads"), "head"), number("head_size"),
+                  number("kv_heads"),
                   j.contains("sliding_window") ? fmt::format(", window {}", number("sliding_window")) : ""));
   row("vocabulary", fmt::format("{} tokens, head {}", format_count(number("vocabulary")),
                                 j["tied_head"].get<bool>() ? "tied to the embedding" : "of its own"));
@@ -167,10 +170,10 @@ std::string table(const Json& j) {
   row("KV cache",
       fmt::format("{} per token in {}{}", format_bytes(number("kv_bytes_per_token")), j["kv_type"].get<std::string>(),
                   j.contains("sliding_window") ? ", and the windows" : ""));
-  text += "\ncontext   smallest budget   all in memory   KV cache\n";
+  text += "\ncontext   smallest --memory   all in memory   KV cache\n";
   for (const Json& n : j["needs"]) {
-    text += fmt::format("{:>7}   {:>15}   {:>13}   {:>8}\n", n["context"].get<uint64_t>(),
-                        format_bytes(n["smallest_budget"].get<uint64_t>()), format_bytes(n["resident"].get<uint64_t>()),
+    text += fmt::format("{:>7}   {:>17}   {:>13}   {:>8}\n", n["context"].get<uint64_t>(),
+                        budget_text(n["smallest_budget"].get<uint64_t>()), budget_text(n["resident"].get<uint64_t>()),
                         format_bytes(n["kv_cache"].get<uint64_t>()));
   }
   return text;
@@ -203,7 +206,7 @@ void add_info(CLI::App& app) {
   command->add_option("--kv-type", flags->kv_type, "keys and values as f16, bf16, q8_0, f32")->type_name("NAME");
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -50,7 +50,7 @@ void add_kernels(CLI::App& app) {
   command->add_flag("--quick", flags->quick, "64 MiB of weights and one repetition");
   command->add_option("--isa", flags->isa, "at most this ISA: scalar, avx2, avx512, neon")->type_name("NAME");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

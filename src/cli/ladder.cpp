@@ -79,7 +79,8 @@ Result<Settings> settings_of(const Flags& flags) {
 std::vector<uint32_t> pools_within(std::vector<uint32_t> pools, uint32_t blocks) {
   const size_t asked = pools.size();
   std::erase_if(pools, [&](uint32_t p) { return p > blocks; });
-  if (pools.size() < asked) note(fmt::format("pools of more than the model's {} blocks are left out", blocks));
+  if (pools.size() < asked)
+    note(fmt::format("pools of more than the model's {} are left out", counted(blocks, "block")));
   return pools;
 }
 
@@ -134,7 +135,7 @@ void add_ladder(CLI::App& app) {
   command->add_option("--isa", flags->isa, "at most this ISA: scalar, avx2, avx512, neon")->type_name("NAME");
   command->add_option("--io", flags->io, "reading: auto, uring, threads, buffered")->type_name("NAME");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

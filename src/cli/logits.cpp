@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/units.h"
 #include "cli/common.h"
 #include "format/npy.h"
 #include "report/run_report.h"
@@ -44,6 +45,9 @@ Result<void> run(const Flags& flags) {
     return file.append(row);
   }));
   RIDGE_TRY(file.finish());
+  note(fmt::format("{} is written: {} × {} F32, {}", flags.out, counted(ids.size(), "row"),
+                   engine->model().config().vocabulary,
+                   format_bytes(ids.size() * engine->model().config().vocabulary * sizeof(float))));
   detail(run_summary(*engine));
   return {};
 }
@@ -56,7 +60,7 @@ void add_logits(CLI::App& app) {
   add_engine_flags(*command, flags->engine);
   command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->type_name("LIST")->required();
   command->add_option("-o,--output", flags->out, "the .npy file")->type_name("FILE")->required();
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

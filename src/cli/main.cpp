@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
   app.fallthrough();
+  app.footer("Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.");
   app.get_formatter()->column_width(26);
   bool verbose = false, quiet = false;
   app.add_flag("-v,--verbose", verbose, "say more on stderr");
@@ -55,7 +56,7 @@ int main(int argc, char** argv) {
   });
   using namespace ridge::cli;
   for (auto* add : {add_run, add_info, add_tokenize, add_detokenize, add_logits, add_perplexity, add_bench, add_kernels,
-                    add_probe, add_plan, add_sim, add_ladder, add_doctor, add_pack, add_models}) {
+                    add_roofline, add_probe, add_plan, add_sim, add_ladder, add_doctor, add_pack, add_models}) {
     add(app);
   }
   if (argc == 1 || (argc == 2 && std::string_view(argv[1]) == "help")) {

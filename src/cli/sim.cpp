@@ -51,7 +51,7 @@ void add_sim(CLI::App& app) {
   add("--computed", flags->computed, "N", "so many steps are computed, whatever the rule");
   add("--merge", flags->merge, "K", "fuse K neighbouring contexts into one");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->footer(kExamples);
+  command->footer(with_pointers(kExamples));
   on_run(*command, [flags] { return run(*flags); });
 }
 

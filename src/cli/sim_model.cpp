@@ -60,7 +60,7 @@ Result<void> sim_trace(const SimFlags& flags) {
   }
   if (flags.export_path) {
     RIDGE_TRY(sim::write_oracle_general(trace, *flags.export_path));
-    note(fmt::format("{} visits written to {}", format_count(trace.accesses.size()), *flags.export_path));
+    note(fmt::format("{} written to {}", counted(trace.accesses.size(), "visit"), *flags.export_path));
     if (!flags.engine.memory) return {};
   }
   if (!flags.engine.memory) {
@@ -95,7 +95,7 @@ Result<void> sim_model(const SimFlags& flags) {
   const Placement& placement = engine->plan().placement;
   if (flags.export_path) {
     RIDGE_TRY(sim::write_oracle_general(visits_of(program, passes), *flags.export_path));
-    note(fmt::format("{} passes written to {}", passes, *flags.export_path));
+    note(fmt::format("{} written to {}", counted(passes, "pass", "passes"), *flags.export_path));
   }
   const sim::HostMachine host = RIDGE_TRY(
       sim::host_machine(machine, {.threads = engine->threads(), .footprint_bytes = program.memory_bytes_of_a_pass()}));

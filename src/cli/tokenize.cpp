@@ -55,6 +55,9 @@ Result<void> tokenize_lines(const Tokenizer& tokenizer, const Flags& flags) {
 }
 
 Result<void> tokenize(const Flags& flags) {
+  if (flags.no_special && flags.parse_special) {
+    return usage_error("--no-special and --parse-special exclude one another: give one");
+  }
   auto tokenizer = RIDGE_TRY(open_tokenizer(flags.model));
   if (flags.lines_json) return tokenize_lines(*tokenizer, flags);
   std::string text = flags.text ? *flags.text : RIDGE_TRY(read_text("-"));
@@ -86,12 +89,11 @@ void add_tokenize(CLI::App& app) {
   auto* command = app.add_subcommand("tokenize", "text to token ids");
   command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
   command->add_option("TEXT", flags->text, "the text (default: standard input)")->type_name("");
-  auto* none = command->add_flag("--no-special", flags->no_special, "add no BOS or EOS");
-  command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token")
-      ->excludes(none);
+  command->add_flag("--no-special", flags->no_special, "add no BOS or EOS");
+  command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token");
   command->add_flag("--json", flags->json, "ids with their texts, as JSON");
   command->add_flag("--lines-json", flags->lines_json, "array of strings in, array of id arrays out");
-  command->footer(kTokenizeExamples);
+  command->footer(with_pointers(kTokenizeExamples));
   on_run(*command, [flags] { return tokenize(*flags); });
 }
 
@@ -101,7 +103,7 @@ void add_detokenize(CLI::App& app) {
   command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
   command->add_option("IDS", flags->ids, "token ids (default: standard input)")->type_name("");
   command->add_flag("--show-special", flags->show_special, "print control tokens too");
-  command->footer(kDetokenizeExamples);
+  command->footer(with_pointers(kDetokenizeExamples));
   on_run(*command, [flags] { return detokenize(*flags); });
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace ridge {
 namespace {
 
@@ -47,7 +49,7 @@ uint8_t kind_of(size_t length, bool contested) {
 
 }  // namespace
 
-std::string NgramDrafter::description() const { return fmt::format("n-grams of up to {} tokens", longest_); }
+std::string NgramDrafter::description() const { return fmt::format("n-grams of up to {}", counted(longest_, "token")); }
 
 // Of the texts in docs/measurements.md; a run soon has its own.
 const std::array<float, kGuessKinds>& NgramDrafter::priors() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "base/log.h"
 #include "base/units.h"
@@ -58,6 +59,7 @@ Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
   }
   // What products reach of the peak of multiply-adds (docs/measurements.md).
   constexpr double kKernelShare = 0.5;
+  if (machine.contended) rates.contention = machine.contention.empty() ? "it says no more" : machine.contention;
   rates.int8_ops = machine.int8_gops_per_core * 1e9 * threads * kKernelShare;
   rates.float_ops = machine.float_gops_per_core * 1e9 * threads * kKernelShare;
   return rates;
@@ -138,8 +140,6 @@ Result<void> Engine::prepare() {
   auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
   if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
-  if (profile.ok() && profile.value().contended)
-    detail("the machine's profile was measured while others used it: " + profile.value().contention);
   int cpus = static_cast<int>(usable_cpus().size());
   if (!options_.machine.empty()) cpus = std::min(profile.value().most_threads(), kMostThreads);
   int threads = options_.threads > 0 ? options_.threads : std::max(1, cpus);
@@ -237,7 +237,7 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
   // Text of the conversation, its tokens, and what a chat template makes of it on the way.
   constexpr uint64_t kTextBase = 512 * kKiB, kTextPerPosition = 48, kCopiesOfText = 32;
   Account a;
-  a.add(fmt::format("KV cache, {} positions", context),
+  a.add(fmt::format("KV cache, {}", counted(context, "position")),
         KvCache::bytes(model_->kv_layers(), kv_options(context, batch)));
   WorkspaceNeeds needs{.batch = batch,
                        .logits_rows = options_.logits_rows,
@@ -245,14 +245,14 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
                        .threads = pool_->size(),
                        .exact = options_.numerics == Numerics::exact};
   const uint64_t plain = Slab::charge(workspace_layout(*model_, program, needs).total);
-  a.add(fmt::format("activations, {} token{} per pass", batch, batch == 1 ? "" : "s"), plain);
+  a.add(fmt::format("activations, {} per pass", counted(batch, "token")), plain);
   // A layout walks through the model, and the planner asks for many accounts: a second walk only where there are
   // drafts.
   if (options_.verify_tokens > 1) {
     needs.verify_tokens = options_.verify_tokens;
     const uint64_t all = Slab::charge(workspace_layout(*model_, program, needs).total);
     // The line of tokens that n-grams are looked up in is a copy.
-    a.add(fmt::format("checking {} drafts per pass", options_.verify_tokens - 1),
+    a.add(fmt::format("checking {} per pass", counted(options_.verify_tokens - 1, "draft")),
           all - plain + context * sizeof(TokenId));
   }
   // One copy is in the plan; what planning freed of others may stay with the heap.
@@ -409,8 +409,8 @@ Result<void> Engine::check_ids(std::span<const TokenId> ids) const {
     }
   }
   if (position() + ids.size() > context_) {
-    return bad_input(fmt::format("{} tokens do not fit into the context of {}{}: shorten the text or raise --context",
-                                 ids.size(), context_,
+    return bad_input(fmt::format("{} more than the context of {} holds{}: shorten the text or raise --context",
+                                 counted(ids.size(), "token is", "tokens are"), context_,
                                  position() == 0 ? "" : fmt::format(", of which {} are used", position())));
   }
   return {};
@@ -530,6 +530,28 @@ Result<void> Engine::load_state(const std::string& path) {
   written_ = prompts_ = history_.size();
   oldest_ = state.oldest;
   return {};
+}
+
+std::vector<std::string> Engine::kernel_reasons() const {
+  const bool exact = options_.numerics == Numerics::exact;
+  const OpSet used = model_->operations({.tokens = 2}, exact, kv_type_) |
+                     model_->operations({.tokens = 1, .role = TokenRole::generated}, exact, kv_type_);
+  std::set<std::string> subjects;
+  for (size_t op = 0; op < used.size(); ++op) {
+    if (used[op]) subjects.insert(describe(static_cast<Op>(op), Type::F32));
+  }
+  for (const Block& b : plan_.program.blocks) {
+    for (const Piece& p : b.pieces) {
+      const Type type = plan_.program.tensors[p.tensor].type;
+      subjects.insert(describe(uses_int8(type, exact) ? Op::matmul_q8 : Op::matmul_float, type));
+      subjects.insert(describe(Op::pack, type));
+    }
+  }
+  std::vector<std::string> lines;
+  for (const std::string& line : kernels_.reasons) {
+    if (subjects.count(line.substr(0, line.find(':'))) > 0) lines.push_back(line);
+  }
+  return lines;
 }
 
 Result<std::vector<Engine::Needs>> Engine::needs(const EngineOptions& options, std::span<const uint64_t> contexts) {

@@ -89,6 +89,8 @@ class Engine {
   PlanInput planning() const { return plan_input(context_); }
   const std::string& machine_name() const { return machine_name_; }
   const KernelChoice& kernels() const { return kernels_; }
+  // Those of its reasons that are about operations and weight types of this model's passes.
+  std::vector<std::string> kernel_reasons() const;
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
   // What memory pressure took and gave back; nullptr where no pins may go.
@@ -152,7 +154,7 @@ class Engine {
 
   // What runs with these options would need at these contexts, whatever budget and context they name; loads no weights.
   struct Needs {
-    uint64_t context = 0, smallest = 0, resident = 0, kv = 0;
+    uint64_t context = 0, smallest = 0, resident = 0, kv = 0;  // sums of accounts: named_budget() makes budgets of them
     uint64_t program = 0;  // of them: code and libraries, which two engines of one process share
     KvType kv_type = KvType::f16;
   };

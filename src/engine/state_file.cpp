@@ -167,7 +167,7 @@ Error damaged(const ByteStream& in, std::string_view what) {
 Result<StateHeader> read_header(ByteStream& in, const StateIdentity& identity, const CacheView& view) {
   StateHeader h;
   if (in.size() < sizeof h)
-    return bad_input(fmt::format("{}: is no saved state: it has only {} bytes", in.name(), in.size()));
+    return bad_input(fmt::format("{}: is no saved state: it has only {}", in.name(), counted(in.size(), "byte")));
   RIDGE_TRY(in.read(&h, sizeof h));
   if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) {
     return bad_input(fmt::format("{}: is no saved state; `ridge run --save-state` writes one", in.name()));
@@ -198,8 +198,8 @@ Result<StateHeader> read_header(ByteStream& in, const StateIdentity& identity, c
   }
   if (h.positions == 0 || h.reserved != 0) return damaged(in, "its header makes no sense");
   if (h.positions > view.cache.context()) {
-    return bad_input(fmt::format("{}: holds {} positions, more than the context of {}: raise --context", in.name(),
-                                 h.positions, view.cache.context()));
+    return bad_input(fmt::format("{}: holds {}, more than the context of {}: raise --context", in.name(),
+                                 counted(h.positions, "position"), view.cache.context()));
   }
   return h;
 }

@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/cache_folder.h"
 #include "base/log.h"
@@ -305,6 +308,22 @@ bool holds_text(const fs::path& path, const std::string& text) {
   return in.value().read(found.data(), found.size()).ok() && found == text;
 }
 
+// Every pack that was ever verified leaves a record, and so does each copy of one: the newest are kept.
+void forget_old_records(const fs::path& folder) {
+  constexpr size_t kKept = 64;
+  std::vector<std::pair<fs::file_time_type, fs::path>> records;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().rfind("verified-", 0) != 0) continue;
+    const auto written = entry.last_write_time(error);
+    if (!error) records.emplace_back(written, entry.path());
+  }
+  if (records.size() <= kKept) return;
+  std::sort(records.begin(), records.end(), std::greater<>());
+  // Another process may do the same: what is gone is gone.
+  for (size_t i = kKept; i < records.size(); ++i) fs::remove(records[i].second, error);
+}
+
 Result<void> remember(const fs::path& record, const std::string& identity) {
   std::error_code error;
   fs::create_directories(record.parent_path(), error);
@@ -332,6 +351,7 @@ Result<void> ensure_verified(const std::string& path, const std::string& where) 
   if (auto kept = remember(record, identity); !kept.ok()) {
     detail(fmt::format("{}: verified, which cannot be remembered: {}", path, kept.error().message));
   }
+  forget_old_records(folder);
   return {};
 }
 

@@ -1,22 +1,15 @@
 #include "machine/bandwidth.h"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <string>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
 #include "machine/bandwidth_loop.h"
 #include "machine/cpu.h"
+#include "machine/probe_memory.h"
 #include "machine/probe_stats.h"
 
 namespace ridge {
@@ -25,61 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kSmallestFootprint = 16 * kKiB, kLargestFootprint = kGiB;
-constexpr uint64_t kSmallPage = 4 * kKiB, kHugePage = 2 * kMiB;
+constexpr uint64_t kSmallPage = 4 * kKiB;
 constexpr uint64_t kLeastPerThread = kSmallPage;  // below, a pass is shorter than the clock's reading
-
-// Memory of one page size, shared by all points, since touching it is what takes longest; each worker reads a part of
-// its own. Unmapped by the destructor.
-class Memory {
- public:
-  explicit Memory(uint64_t bytes) : usable_(round_up(bytes, kHugePage)), bytes_(usable_ + kHugePage) {}
-  ~Memory() {
-    if (mapping_ != MAP_FAILED) ::munmap(mapping_, bytes_);
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  Result<void> map(PageSize pages) {
-    mapping_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping_ == MAP_FAILED) {
-      return does_not_fit(fmt::format("probe: no {} of memory for the read roof ({}); free some memory and try again",
-                                      format_bytes(bytes_), std::strerror(errno)));
-    }
-    // Refused where transparent huge pages are not built in; has_huge_pages() sees the outcome.
-    (void)::madvise(mapping_, bytes_, pages == PageSize::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    uintptr_t address = reinterpret_cast<uintptr_t>(mapping_);
-    begin_ = static_cast<std::byte*>(mapping_) + (round_up(address, kHugePage) - address);
-    return {};
-  }
-
-  // Where the part of a worker begins: they lie as far apart as they can.
-  uint64_t* part(int worker, int workers) const {
-    uint64_t distance = usable_ / static_cast<uint64_t>(workers) / kSmallPage * kSmallPage;
-    return static_cast<uint64_t*>(static_cast<void*>(begin_ + distance * static_cast<uint64_t>(worker)));
-  }
-
-  // Whether most of what was touched lies in huge pages, by the kernel's own account.
-  bool has_huge_pages() const {
-    std::ifstream maps("/proc/self/smaps");
-    std::string line;
-    bool inside = false;
-    uint64_t resident_kib = 0, huge_kib = 0;
-    uintptr_t begin = reinterpret_cast<uintptr_t>(begin_);
-    while (std::getline(maps, line)) {
-      unsigned long long from = 0, to = 0, kib = 0;
-      if (std::sscanf(line.c_str(), "%llx-%llx ", &from, &to) == 2) inside = from < begin + usable_ && to > begin;
-      if (!inside) continue;
-      if (std::sscanf(line.c_str(), "Rss: %llu", &kib) == 1) resident_kib += kib;
-      if (std::sscanf(line.c_str(), "AnonHugePages: %llu", &kib) == 1) huge_kib += kib;
-    }
-    return huge_kib > resident_kib / 2;
-  }
-
- private:
-  uint64_t usable_, bytes_;
-  void* mapping_ = MAP_FAILED;
-  std::byte* begin_ = nullptr;  // at a huge page
-};
 
 // Words that one worker reads of a footprint: whole pages, as parts begin at pages.
 size_t words_per_worker(uint64_t footprint, int workers) {
@@ -92,7 +32,7 @@ bool measurable(uint64_t footprint, int workers) {
 }
 
 // First touch by the thread that reads most of it when all read, so that on several nodes the memory is near it.
-void touch(ThreadPool& pool, const Memory& memory, uint64_t footprint) {
+void touch(ThreadPool& pool, const ProbeMemory& memory, uint64_t footprint) {
   size_t words = words_per_worker(footprint, pool.size());
   pool.run([&](int worker) {
     uint64_t* data = memory.part(worker, pool.size());
@@ -102,7 +42,7 @@ void touch(ThreadPool& pool, const Memory& memory, uint64_t footprint) {
 
 // Seconds in which every worker reads its part `passes` times: from the first start to the last end. Workers start
 // together, so waking them is not in the figure.
-double time_passes(ThreadPool& pool, const Memory& memory, ReadLoop loop, size_t words, uint64_t passes) {
+double time_passes(ThreadPool& pool, const ProbeMemory& memory, ReadLoop loop, size_t words, uint64_t passes) {
   std::vector<Clock::time_point> starts(static_cast<size_t>(pool.size())), ends(starts);
   std::atomic<int> arrived{0};
   std::atomic<uint64_t> sink{0};
@@ -123,7 +63,7 @@ double time_passes(ThreadPool& pool, const Memory& memory, ReadLoop loop, size_t
   return std::chrono::duration<double>(last - first).count();
 }
 
-Measured measure_point(ThreadPool& pool, const Memory& memory, const ReadPlan& plan, uint64_t footprint) {
+Measured measure_point(ThreadPool& pool, const ProbeMemory& memory, const ReadPlan& plan, uint64_t footprint) {
   ReadLoop loop = best_read_loop(cpu_info().features);
   size_t words = words_per_worker(footprint, pool.size());
   // The first passes warm the caches and say how many passes fill a run.
@@ -166,7 +106,7 @@ std::vector<int> thread_counts(int most, bool quick) {
 // All points of one page size.
 Result<void> measure_pages(const ReadPlan& plan, PageSize pages, Progress& bar, std::vector<ReadPoint>& points) {
   std::vector<int> cpus = usable_cpus();
-  Memory memory(plan.footprints.back());
+  ProbeMemory memory(plan.footprints.back());
   RIDGE_TRY(memory.map(pages));
   {
     ThreadPool pool({.threads = plan.threads.back(), .cpus = cpus});

@@ -1,5 +1,8 @@
 #include "machine/compute_loop.h"
 
+#include <algorithm>
+#include <chrono>
+
 // Twelve accumulators: more than latency × throughput of any multiply-add here (5 cycles × 2 a cycle on x86, 4 × 2 on
 // Arm), and few enough for 16 registers with two operands. The assembler takes every instruction, whatever the flags of
 // this file: only the caller knows that the CPU has them.
@@ -37,12 +40,14 @@ constexpr uint64_t kAccumulators = 12;
   "vpmaddubsw %%ymm13, %%ymm12, %%ymm14\n\t" \
   "vpmaddwd %%ymm13, %%ymm14, %%ymm14\n\t"   \
   "vpaddd %%ymm14, %%ymm" #i ", %%ymm" #i "\n\t"
+#define RIDGE_BF16_Z(i) "vdpbf16ps %%zmm13, %%zmm12, %%zmm" #i "\n\t"
 #define RIDGE_FMA_Z(i) "vfmadd231ps %%zmm13, %%zmm12, %%zmm" #i "\n\t"
 #define RIDGE_FMA_Y(i) "vfmadd231ps %%ymm13, %%ymm12, %%ymm" #i "\n\t"
 
 RIDGE_LOOP(vnni_512, RIDGE_VNNI_Z)
 RIDGE_LOOP(vnni_256, RIDGE_VNNI_Y)
 RIDGE_LOOP(bytes_256, RIDGE_BYTES_Y)
+RIDGE_LOOP(bf16_512, RIDGE_BF16_Z)
 RIDGE_LOOP(fma_512, RIDGE_FMA_Z)
 RIDGE_LOOP(fma_256, RIDGE_FMA_Y)
 
@@ -72,25 +77,71 @@ RIDGE_LOOP(fma_128, "", RIDGE_FMLA)
 
 ComputeLoop int8_loop([[maybe_unused]] CpuFeatures features) {
 #if defined(__x86_64__)
-  if (features.has_all(kAvx512 | kAvx512Vnni)) return {vnni_512, kAccumulators * 2 * 64};
-  if (features.has_all(kAvxVnni)) return {vnni_256, kAccumulators * 2 * 32};
-  if (features.has_all(kAvx2Fma)) return {bytes_256, kAccumulators * 2 * 32};
+  if (features.has_all(kAvx512 | kAvx512Vnni)) return {vnni_512, kAccumulators * 2 * 64, kAccumulators};
+  if (features.has_all(kAvxVnni)) return {vnni_256, kAccumulators * 2 * 32, kAccumulators};
+  if (features.has_all(kAvx2Fma))
+    return {bytes_256, kAccumulators * 2 * 32, kAccumulators};  // the first of its three instructions
 #elif defined(__aarch64__)
   // A 2 × 8 by 8 × 2 product is 32 multiply-adds.
-  if (features.has_all(kNeonI8mm)) return {matrix_128, kAccumulators * 2 * 32};
-  if (features.has_all(kNeonDot)) return {dot_128, kAccumulators * 2 * 16};
+  if (features.has_all(kNeonI8mm)) return {matrix_128, kAccumulators * 2 * 32, kAccumulators};
+  if (features.has_all(kNeonDot)) return {dot_128, kAccumulators * 2 * 16, kAccumulators};
 #endif
   return {};
 }
 
 ComputeLoop float_loop([[maybe_unused]] CpuFeatures features) {
 #if defined(__x86_64__)
-  if (features.has_all(kAvx512)) return {fma_512, kAccumulators * 2 * 16};
-  if (features.has_all(kAvx2Fma)) return {fma_256, kAccumulators * 2 * 8};
+  if (features.has_all(kAvx512)) return {fma_512, kAccumulators * 2 * 16, kAccumulators};
+  if (features.has_all(kAvx2Fma)) return {fma_256, kAccumulators * 2 * 8, kAccumulators};
 #elif defined(__aarch64__)
-  return {fma_128, kAccumulators * 2 * 4};
+  return {fma_128, kAccumulators * 2 * 4, kAccumulators};
 #endif
   return {};
+}
+
+ComputeLoop bf16_loop([[maybe_unused]] CpuFeatures features) {
+#if defined(__x86_64__)
+  if (features.has_all(kAvx512 | kAvx512Bf16)) return {bf16_512, kAccumulators * 2 * 32, kAccumulators};
+#endif
+  return {};
+}
+
+// Two vector multiply-adds a cycle on every x86 with them; four on the widest Arm cores.
+double most_operations_per_cycle(const ComputeLoop& loop) {
+#if defined(__aarch64__)
+  constexpr double kPorts = 4;
+#else
+  constexpr double kPorts = 2;
+#endif
+  if (loop.instructions == 0) return 0;
+  return kPorts * static_cast<double>(loop.operations) / static_cast<double>(loop.instructions);
+}
+
+double measure_clock_ghz() {
+  constexpr uint64_t kRounds = 50'000;
+  constexpr int kTries = 7, kAdds = 32;
+  double best = 0;
+  for (int t = 0; t < kTries; ++t) {
+    const auto begin = std::chrono::steady_clock::now();
+    [[maybe_unused]] uint64_t value = 1;
+    [[maybe_unused]] uint64_t rounds = kRounds;
+#if defined(__x86_64__)
+    __asm__ volatile("1:\n\t.rept 32\n\taddq %%rdx, %0\n\t.endr\n\tdecq %1\n\tjnz 1b\n\t"
+                     : "+r"(value), "+r"(rounds)
+                     :
+                     : "cc", "rdx");
+#elif defined(__aarch64__)
+    __asm__ volatile("1:\n\t.rept 32\n\tadd %0, %0, %0\n\t.endr\n\tsubs %1, %1, #1\n\tb.ne 1b\n\t"
+                     : "+r"(value), "+r"(rounds)
+                     :
+                     : "cc");
+#else
+    return 0;
+#endif
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    best = std::max(best, static_cast<double>(kRounds * kAdds) / seconds * 1e-9);
+  }
+  return best;
 }
 
 }  // namespace ridge

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,13 @@ namespace {
 // Raised when a reader of the older format would misread a file; unknown keys alone do not raise it.
 constexpr int64_t kFormat = 1;
 constexpr uint64_t kLargestFile = 4 * kMiB;
+
+constexpr std::string_view kFigures[] = {
+    "memory_gb_per_s", "memory_bytes",     "sram_gb_per_s", "sram_bytes", "storage_gb_per_s",      "f32_gops",
+    "f16_gops",        "bf16_gops",        "int8_gops",     "power_w",    "paper_memory_gb_per_s", "paper_f32_gops",
+    "paper_ridge_oi",  "memory_latency_ns"};
+constexpr std::string_view kStreamNames[] = {"copy", "triad", "streaming_copy"};
+constexpr std::string_view kStatusNames[] = {"published", "measured", "assumed"};
 
 Error profile_error(std::string_view path, std::string_view what) {
   return bad_input(fmt::format("{}: {}; correct it, or write a new one with 'ridge probe'", path, what));
@@ -92,19 +100,26 @@ struct Reader {
     }
     return *value;
   }
+  Result<double> above_zero(std::string_view key) const {
+    auto value = table[key].value<double>();
+    if (!value || !table[key].is_number() || !std::isfinite(*value) || *value <= 0) {
+      return error(key, "a number above 0");
+    }
+    return *value;
+  }
   // 0 where it is missing: profiles of before, and of devices that nobody knows it of.
   Result<double> optional_rate(std::string_view key) const {
     if (table.get(key) == nullptr) return 0.0;
     return rate(key);
   }
-  Result<Measured> measured() const {
+  Result<Measured> measured(std::string_view key = "gb_per_s") const {
     Measured m;
-    m.value = RIDGE_TRY(rate("gb_per_s"));
-    m.low = RIDGE_TRY(rate("low"));
-    m.high = RIDGE_TRY(rate("high"));
+    m.value = RIDGE_TRY(above_zero(key));
+    m.low = RIDGE_TRY(above_zero("low"));
+    m.high = RIDGE_TRY(above_zero("high"));
     m.runs = static_cast<int>(RIDGE_TRY(positive("runs", 1'000'000)));
-    if (m.low > m.value) return error("low", "no more than gb_per_s");
-    if (m.high < m.value) return error("high", "no less than gb_per_s");
+    if (m.low > m.value) return error("low", fmt::format("no more than {}", key));
+    if (m.high < m.value) return error("high", fmt::format("no less than {}", key));
     return m;
   }
 };
@@ -130,6 +145,67 @@ Result<StoragePoint> storage_point(const Reader& in) {
   return point;
 }
 
+Result<StreamPoint> stream_point(const Reader& in) {
+  StreamPoint point;
+  const std::string kind = RIDGE_TRY(in.text("kind"));
+  auto known = std::find(std::begin(kStreamNames), std::end(kStreamNames), kind);
+  if (known == std::end(kStreamNames)) return in.error("kind", fmt::format("one of {}", fmt::join(kStreamNames, ", ")));
+  point.kind = static_cast<StreamKind>(known - std::begin(kStreamNames));
+  point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
+  point.gb_per_s = RIDGE_TRY(in.measured());
+  return point;
+}
+
+Result<LatencyPoint> latency_point(const Reader& in) {
+  LatencyPoint point;
+  point.footprint_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("footprint_bytes", kMostBytes)));
+  point.ns = RIDGE_TRY(in.measured("ns"));
+  return point;
+}
+
+Result<MemoryLevel> memory_level(const Reader& in) {
+  MemoryLevel level;
+  level.from_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("from_bytes", kMostBytes)));
+  level.to_bytes = static_cast<uint64_t>(RIDGE_TRY(in.positive("to_bytes", kMostBytes)));
+  level.gb_per_s = RIDGE_TRY(in.rate("gb_per_s"));
+  level.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
+  return level;
+}
+
+Result<PeakPoint> peak_point(const Reader& in) {
+  PeakPoint point;
+  point.type = RIDGE_TRY(in.text("type"));
+  point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
+  point.gops = RIDGE_TRY(in.measured("gops"));
+  return point;
+}
+
+Result<FormatPoint> format_point(const Reader& in) {
+  FormatPoint point;
+  point.type = RIDGE_TRY(in.text("type"));
+  point.gb_per_s = RIDGE_TRY(in.measured());
+  return point;
+}
+
+Result<Figure> figure_of(const Reader& in) {
+  Figure figure;
+  figure.what = RIDGE_TRY(in.text("what"));
+  const auto names = figure_names();
+  if (std::find(names.begin(), names.end(), figure.what) == names.end()) {
+    return in.error("what", fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  figure.value = RIDGE_TRY(in.above_zero("value"));
+  const std::string status = RIDGE_TRY(in.text("status"));
+  auto known = std::find(std::begin(kStatusNames), std::end(kStatusNames), status);
+  if (known == std::end(kStatusNames))
+    return in.error("status", fmt::format("one of {}", fmt::join(kStatusNames, ", ")));
+  figure.status = static_cast<FigureStatus>(known - std::begin(kStatusNames));
+  figure.source = RIDGE_TRY(in.text("source"));
+  if (figure.source.empty()) return in.error("source", "where the value comes from");
+  return figure;
+}
+
 // The array of tables `key`; absent means empty.
 template <class Point>
 Result<std::vector<Point>> points(const Reader& top, std::string_view key, std::string_view what,
@@ -142,7 +218,7 @@ Result<std::vector<Point>> points(const Reader& top, std::string_view key, std::
   for (size_t i = 0; i < array->size(); ++i) {
     const toml::table* table = array->get(i)->as_table();
     if (table == nullptr) return top.error(key, "a list of tables, and nothing else in it");
-    out.push_back(RIDGE_TRY(parse({*table, top.path, fmt::format("{} point {}", what, i + 1)})));
+    out.push_back(RIDGE_TRY(parse({*table, top.path, fmt::format("{} {}", what, i + 1)})));
   }
   return out;
 }
@@ -157,8 +233,36 @@ std::string quoted(const std::string& text) {
 }
 
 // Six digits: far finer than any measurement here.
-std::string rates(const Measured& m) {
-  return fmt::format("gb_per_s = {:.6g}, low = {:.6g}, high = {:.6g}, runs = {}", m.value, m.low, m.high, m.runs);
+std::string rates(const Measured& m, std::string_view key = "gb_per_s") {
+  return fmt::format("{} = {:.6g}, low = {:.6g}, high = {:.6g}, runs = {}", key, m.value, m.low, m.high, m.runs);
+}
+
+// What `ridge probe` finds beside reads and storage; sections that are empty are left out.
+std::string more_measurements(const MachineProfile& profile) {
+  std::string out;
+  auto section = [&](const char* name, const auto& points, auto line) {
+    if (points.empty()) return;
+    out += fmt::format("\n{} = [\n", name);
+    for (const auto& point : points) out += fmt::format("  {{ {} }},\n", line(point));
+    out += "]\n";
+  };
+  section("streams", profile.streams, [](const StreamPoint& p) {
+    return fmt::format("kind = '{}', footprint_bytes = {}, threads = {}, {}", name_of(p.kind), p.footprint_bytes,
+                       p.threads, rates(p.gb_per_s));
+  });
+  section("latencies", profile.latencies, [](const LatencyPoint& p) {
+    return fmt::format("footprint_bytes = {}, {}", p.footprint_bytes, rates(p.ns, "ns"));
+  });
+  section("levels", profile.levels, [](const MemoryLevel& l) {
+    return fmt::format("from_bytes = {}, to_bytes = {}, gb_per_s = {:.6g}, threads = {}", l.from_bytes, l.to_bytes,
+                       l.gb_per_s, l.threads);
+  });
+  section("peaks", profile.peaks, [](const PeakPoint& p) {
+    return fmt::format("type = {}, threads = {}, {}", quoted(p.type), p.threads, rates(p.gops, "gops"));
+  });
+  section("formats", profile.formats,
+          [](const FormatPoint& p) { return fmt::format("type = {}, {}", quoted(p.type), rates(p.gb_per_s)); });
+  return out;
 }
 
 std::string to_toml(const MachineProfile& profile) {
@@ -173,6 +277,8 @@ std::string to_toml(const MachineProfile& profile) {
   if (profile.float_gops_per_core > 0) {
     out += fmt::format("float_gops_per_core = {:.6g}\n", profile.float_gops_per_core);
   }
+  if (profile.clock_ghz_before > 0) out += fmt::format("clock_ghz_before = {:.6g}\n", profile.clock_ghz_before);
+  if (profile.clock_ghz_after > 0) out += fmt::format("clock_ghz_after = {:.6g}\n", profile.clock_ghz_after);
   out += "\nreads = [\n";
   for (const ReadPoint& point : profile.reads) {
     out += fmt::format("  {{ footprint_bytes = {}, threads = {}, huge_pages = {}, {} }},\n", point.footprint_bytes,
@@ -182,6 +288,13 @@ std::string to_toml(const MachineProfile& profile) {
   for (const StoragePoint& point : profile.storage) {
     out += fmt::format("  {{ request_bytes = {}, depth = {}, direct = {}, {} }},\n", point.request_bytes, point.depth,
                        point.direct, rates(point.gb_per_s));
+  }
+  out += "]\n" + more_measurements(profile);
+  if (profile.figures.empty()) return out;
+  out += "\nfigures = [\n";
+  for (const Figure& f : profile.figures) {
+    out += fmt::format("  {{ what = {}, value = {:.6g}, status = {}, source = {} }},\n", quoted(f.what), f.value,
+                       quoted(std::string(name_of(f.status))), quoted(f.source));
   }
   return out + "]\n";
 }
@@ -210,8 +323,25 @@ int nearest_threads(const std::vector<ReadPoint>& reads, int threads) {
 
 }  // namespace
 
+std::span<const std::string_view> figure_names() { return kFigures; }
+
+std::string_view name_of(StreamKind kind) { return kStreamNames[static_cast<size_t>(kind)]; }
+
+std::string_view name_of(FigureStatus status) { return kStatusNames[static_cast<size_t>(status)]; }
+
+const Figure* MachineProfile::figure(std::string_view what) const {
+  const Figure* best = nullptr;
+  for (const Figure& f : figures) {
+    if (f.what == what && (best == nullptr || f.status < best->status)) best = &f;
+  }
+  return best;
+}
+
 std::optional<double> MachineProfile::read_gb_per_s(uint64_t footprint_bytes, int threads) const {
-  if (reads.empty()) return std::nullopt;
+  if (reads.empty()) {
+    const Figure* published = figure("memory_gb_per_s");
+    return published == nullptr ? std::nullopt : std::optional(published->value);
+  }
   int measured_threads = nearest_threads(reads, threads);
   std::map<uint64_t, double> best;  // by footprint, over the page sizes
   for (const ReadPoint& point : reads) {
@@ -240,7 +370,9 @@ std::optional<double> MachineProfile::storage_gb_per_s() const {
     std::optional<double>& best = point.direct ? direct : buffered;
     best = std::max(best.value_or(0), point.gb_per_s.value);
   }
-  return direct ? direct : buffered;
+  if (direct || buffered) return direct ? direct : buffered;
+  const Figure* published = figure("storage_gb_per_s");
+  return published == nullptr ? std::nullopt : std::optional(published->value);
 }
 
 Result<MachineProfile> load_profile(const std::string& path) {
@@ -266,8 +398,16 @@ Result<MachineProfile> load_profile(const std::string& path) {
   profile.storage_path = RIDGE_TRY(top.text("storage_path"));
   profile.int8_gops_per_core = RIDGE_TRY(top.optional_rate("int8_gops_per_core"));
   profile.float_gops_per_core = RIDGE_TRY(top.optional_rate("float_gops_per_core"));
-  profile.reads = RIDGE_TRY(points(top, "reads", "read", read_point));
-  profile.storage = RIDGE_TRY(points(top, "storage", "storage", storage_point));
+  profile.reads = RIDGE_TRY(points(top, "reads", "read point", read_point));
+  profile.storage = RIDGE_TRY(points(top, "storage", "storage point", storage_point));
+  profile.streams = RIDGE_TRY(points(top, "streams", "stream point", stream_point));
+  profile.latencies = RIDGE_TRY(points(top, "latencies", "latency", latency_point));
+  profile.levels = RIDGE_TRY(points(top, "levels", "level", memory_level));
+  profile.peaks = RIDGE_TRY(points(top, "peaks", "peak", peak_point));
+  profile.formats = RIDGE_TRY(points(top, "formats", "format", format_point));
+  profile.clock_ghz_before = RIDGE_TRY(top.optional_rate("clock_ghz_before"));
+  profile.clock_ghz_after = RIDGE_TRY(top.optional_rate("clock_ghz_after"));
+  profile.figures = RIDGE_TRY(points(top, "figures", "figure", figure_of));
   return profile;
 }
 

@@ -128,9 +128,9 @@ std::string ThreadEngine::description() const {
   for (const DataFile& f : files_) {
     if (!f.direct()) mode = f.mode_name();
   }
-  return describe(
-      fmt::format("pread, {}, {} threads with requests of {}", mode, threads_.size(), format_bytes(request_bytes_)),
-      reasons_);
+  return describe(fmt::format("pread, {}, {} with requests of {}", mode, counted(threads_.size(), "thread"),
+                              format_bytes(request_bytes_)),
+                  reasons_);
 }
 
 }  // namespace

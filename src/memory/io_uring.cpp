@@ -61,7 +61,7 @@ class UringEngine final : public IoEngine {
   RequestBook book_;
   std::vector<uint32_t> again_;  // requests to start before all others
   std::vector<iovec> registered_;
-  bool files_registered_ = false;
+  bool files_registered_ = false, registering_failed_ = false;
   io_uring ring_{};
   uint32_t prepared_ = 0;   // in the submission queue, not yet the kernel's
   uint32_t in_flight_ = 0;  // the kernel's
@@ -89,6 +89,7 @@ void UringEngine::register_buffers(std::span<const std::span<uint8_t>> buffers) 
     registered_ = std::move(parts);
     return;
   }
+  registering_failed_ = true;
   std::string hint;
   rlimit locked{};
   if (result == -ENOMEM && ::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur < total) {
@@ -227,10 +228,12 @@ bool UringEngine::ready(uint32_t tag) {
 }
 
 std::string UringEngine::description() const {
-  return describe(
-      fmt::format("io_uring, O_DIRECT, {} buffers, {} requests of {}",
-                  registered_.empty() ? "unregistered" : "registered", depth_, format_bytes(request_bytes_)),
-      reasons_);
+  // Without buffers to register (everything was loaded into panels) there is nothing to say of them.
+  const char* buffers = !registered_.empty()  ? "registered buffers, "
+                        : registering_failed_ ? "unregistered buffers, "
+                                              : "";
+  return describe(fmt::format("io_uring, O_DIRECT, {}{} requests of {}", buffers, depth_, format_bytes(request_bytes_)),
+                  reasons_);
 }
 
 }  // namespace

@@ -93,9 +93,11 @@ Result<ModelConfig> ModelBuilder::decoder_config() {
   c.key_dim = RIDGE_TRY(integer("attention.key_length", head_dim));
   c.value_dim = RIDGE_TRY(integer("attention.value_length", head_dim));
   if (c.key_dim == 0)
-    return wrong("attention.key_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
+    return wrong("attention.key_length",
+                 fmt::format("gives heads of 0 (width {}, {})", c.width, counted(c.heads, "head")));
   if (c.value_dim == 0)
-    return wrong("attention.value_length", fmt::format("gives heads of 0 (width {}, {} heads)", c.width, c.heads));
+    return wrong("attention.value_length",
+                 fmt::format("gives heads of 0 (width {}, {})", c.width, counted(c.heads, "head")));
   if (uint64_t{c.heads} * std::max(c.key_dim, c.value_dim) >= kMostRows) {
     return wrong("attention.head_count", "times the head size is beyond any model");
   }

@@ -171,7 +171,7 @@ void Compute::quantize(Rows x, const Q8Rows& x8) {
 }
 
 void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
-  StageTimer timer(m_.profile, Stage::bias);
+  StageTimer timer(m_.profile, Stage::bias, parts.begin()->weight.id);
   product(x, {parts.begin(), parts.size()});
   if (failed()) return;
   for (const LinearPart& part : parts) {

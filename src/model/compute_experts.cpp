@@ -90,10 +90,10 @@ void Compute::experts(Rows x, const Routing& routing, const ExpertMatrices& m, G
   if (failed()) return;
   Frame frame(*this);
   ExpertScratch s = expert_scratch(x.rows, routing.experts.cols, m, m_.exact);
+  StageTimer timer(m_.profile, Stage::product, (m.gate_up ? m.gate_up : m.gate).id);
   if (s.all8.q != nullptr) quantize(x, s.all8);
   const Grouped grouped = group_by_expert(routing, group.experts);
 
-  StageTimer timer(m_.profile, Stage::product, (m.gate_up ? m.gate_up : m.gate).id);
   // Whichever is there first comes first; the sums below do not depend on it.
   std::vector<uint32_t> left = grouped.chosen;
   std::vector<BlockId> first_blocks;

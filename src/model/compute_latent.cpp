@@ -6,7 +6,7 @@
 namespace ridge {
 
 void Compute::latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) {
-  StageTimer timer(m_.profile, Stage::attention);
+  StageTimer timer(m_.profile, Stage::attention, (call.kv_b ? call.kv_b : call.k_b).id);
   const std::vector<Slice>& slices = m_.source->program().steps[step_++];
   if (failed()) return;
   Frame frame(*this);

@@ -241,8 +241,8 @@ void Cpu::multiply(const Context& context, const Slice& slice, Matrix<const floa
 }
 
 std::string Cpu::description() const {
-  return fmt::format("CPU, {} kernels, {} thread{}; {}", name_of(o_.kernels->isa), o_.pool->size(),
-                     o_.pool->size() == 1 ? "" : "s", io_->description());
+  return fmt::format("CPU, {} kernels, {}; {}", name_of(o_.kernels->isa),
+                     counted(static_cast<uint64_t>(o_.pool->size()), "thread"), io_->description());
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace ridge {
 namespace {
 
@@ -56,9 +58,11 @@ Result<ExpertsSpec> read_experts_spec(ModelBuilder& b, ExpertsSpec spec) {
     return wrong("expert_count", fmt::format("is {}, expected at most {}", spec.experts, kMostExperts));
   const uint32_t layers = RIDGE_TRY(b.require("block_count"));
   if (uint64_t{spec.experts} * layers > kMostExpertsInAll)
-    return wrong("expert_count", fmt::format("is {} in {} layers, more than any model has", spec.experts, layers));
+    return wrong("expert_count",
+                 fmt::format("is {} in {}, more than any model has", spec.experts, counted(layers, "layer")));
   if (spec.used > spec.experts)
-    return wrong("expert_used_count", fmt::format("is {}, but there are {} experts", spec.used, spec.experts));
+    return wrong("expert_used_count",
+                 fmt::format("is {}, but the model has {}", spec.used, counted(spec.experts, "expert")));
   spec.groups = std::max(1u, RIDGE_TRY(b.integer("expert_group_count", spec.groups)));
   spec.groups_used = RIDGE_TRY(b.integer("expert_group_used_count", spec.groups));
   if (spec.groups > kMostGroups || spec.experts % spec.groups != 0)
@@ -66,8 +70,8 @@ Result<ExpertsSpec> read_experts_spec(ModelBuilder& b, ExpertsSpec spec) {
                  fmt::format("is {}, expected a divisor of {} up to {}", spec.groups, spec.experts, kMostGroups));
   if (spec.groups_used < 1 || spec.groups_used > spec.groups ||
       spec.groups_used * (spec.experts / spec.groups) < spec.used) {
-    return wrong("expert_group_used_count", fmt::format("is {} of {} groups, which do not hold {} experts",
-                                                        spec.groups_used, spec.groups, spec.used));
+    return wrong("expert_group_used_count", fmt::format("is {} of {}, which do not hold {}", spec.groups_used,
+                                                        counted(spec.groups, "group"), counted(spec.used, "expert")));
   }
   const uint32_t gating = RIDGE_TRY(b.integer("expert_gating_func", 0));
   if (gating > 3)

@@ -82,6 +82,12 @@ size_t Model::latent_floats(const PassShape& shape, bool exact) const {
   return outline.latent_floats();
 }
 
+OpSet Model::operations(const PassShape& shape, bool exact, KvType kv_type) const {
+  Outline outline(*this, shape, {.slot_bytes = 0, .exact = exact, .record = false, .kv_type = kv_type});
+  forward(outline);
+  return outline.operations();
+}
+
 std::vector<TensorId> Model::gathered() const {
   std::vector<TensorId> ids = {embedding_.id};
   for (const PendingVector& v : pending_vectors_) ids.push_back(v.id);

@@ -84,6 +84,8 @@ class Model {
   size_t workspace_floats(const PassShape& shape, bool exact) const;
   // Floats of scratch per thread that latent attention takes in such a pass; 0 where there is none.
   size_t latent_floats(const PassShape& shape, bool exact) const;
+  // The kernels' operations that such a pass calls, products and packing aside: those follow from the weights' types.
+  OpSet operations(const PassShape& shape, bool exact, KvType kv_type) const;
   Program program_base() const;  // files and tensors alone
   // What a source's gather() will be asked for: the embedding and the vectors.
   std::vector<TensorId> gathered() const;

@@ -12,6 +12,7 @@
 // reads like the paper.
 #pragma once
 
+#include <bitset>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include "base/matrix.h"
 #include "base/result.h"
 #include "kernels/kernels.h"
+#include "kernels/op.h"
 #include "program/program.h"
 
 namespace ridge {
@@ -208,6 +210,9 @@ class Frame {
   Ops& ops_;
   size_t top_;
 };
+
+// Operations of kernels, by their number.
+using OpSet = std::bitset<static_cast<size_t>(Op::merge_chunk) + 1>;
 
 // Whether a product with this weight takes int8 activations.
 bool uses_int8(Type type, bool exact);

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "model/latent_attention.h"
+#include "model/operators.h"
 #include "tensor/panel.h"
 
 namespace ridge {
@@ -145,90 +146,150 @@ void Outline::close_part(const Demand& demand) {
       block.storage_bytes += bytes;
       block.memory_bytes += whole.memory_bytes;
       program_.visits.back().cost += cost;
+      program_.operators[static_cast<size_t>(step.op)] += cost;
     }
     program_.steps.push_back(std::move(recorded));
   }
   part_steps_.clear();
 }
 
-void Outline::record(const std::vector<Weight>& weights, size_t tokens, size_t in_width) {
+void Outline::record(const std::vector<Weight>& weights, size_t tokens, size_t in_width, Operator op) {
   if (!options_.record) return;
-  Step step{.pieces = {}, .tokens = tokens, .in_floats = tokens * in_width};
+  Step step{.pieces = {}, .tokens = tokens, .in_floats = tokens * in_width, .op = op};
   for (const Weight& w : weights) step.pieces.push_back({w.id, 0, w.rows});
   part_steps_.push_back(std::move(step));
 }
 
+Operator Outline::operator_of(const Weight& weight) const {
+  return options_.record ? ridge::operator_of(program_.tensors[weight.id].name) : Operator::other;
+}
+
 void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
   Frame frame(*this);
+  const Operator op = operator_of(parts.begin()->weight);
   std::vector<Weight> weights;
   bool int8 = false;
   for (const LinearPart& part : parts) {
     weights.push_back(part.weight);
     int8 = int8 || uses_int8(part.weight.type, options_.exact);
-    if (part.bias) elementwise(2 * x.rows * part.weight.rows, x.rows * part.weight.rows);
+    if (!part.bias) continue;
+    use({Op::add});
+    elementwise(op, 2 * x.rows * part.weight.rows, x.rows * part.weight.rows);
   }
-  if (int8) (void)temp_q8(x.rows, x.cols);
-  record(weights, x.rows, x.cols);
+  if (int8) {
+    use({Op::quantize});
+    (void)temp_q8(x.rows, x.cols);
+  }
+  record(weights, x.rows, x.cols, op);
 }
 
 void Outline::logits(Rows x, const Weight& head, float softcap) {
   size_t outputs = shape().outputs;
   Frame frame(*this);
-  if (uses_int8(head.type, options_.exact)) (void)temp_q8(outputs, x.cols);
-  record({head}, outputs, x.cols);
-  if (softcap > 0) elementwise(2 * outputs * head.rows, outputs * head.rows * kExpFlops);
+  if (uses_int8(head.type, options_.exact)) {
+    use({Op::quantize});
+    (void)temp_q8(outputs, x.cols);
+  }
+  record({head}, outputs, x.cols, Operator::head);
+  if (softcap <= 0) return;
+  use({Op::softcap});
+  elementwise(Operator::head, 2 * outputs * head.rows, outputs * head.rows * kExpFlops);
 }
 
 Rows Outline::embed(const Weight& table) {
-  program_.other.storage_bytes += tokens() * row_bytes(table.type, table.cols);
-  program_.other.memory_bytes += tokens() * row_bytes(table.type, table.cols);
+  const uint64_t rows = tokens() * row_bytes(table.type, table.cols);
+  count_other(Operator::other, {.storage_bytes = rows, .memory_bytes = rows});
   Rows x = temp(table.cols);
   for (const RopeTable& rope : model_.rope_tables()) (void)temp(rope.config.rot);
-  elementwise(x.rows * x.cols, 0);
+  elementwise(Operator::other, x.rows * x.cols, 0);
   return x;
 }
 
-void Outline::elementwise(uint64_t floats_moved, uint64_t flops) {
-  program_.other.activation_bytes += floats_moved * sizeof(float);
-  program_.other.flops += flops;
+void Outline::count_other(Operator op, const Cost& cost) {
+  program_.other += cost;
+  program_.operators[static_cast<size_t>(op)] += cost;
+}
+
+void Outline::elementwise(Operator op, uint64_t floats_moved, uint64_t flops) {
+  count_other(op, {.activation_bytes = floats_moved * sizeof(float), .flops = flops});
+}
+
+void Outline::use(std::initializer_list<Op> ops) {
+  for (Op op : ops) used_.set(static_cast<size_t>(op));
+}
+
+// What stores keys and values.
+void Outline::use_cache() {
+  switch (options_.kv_type) {
+    case KvType::f16:
+      return use({Op::store_key_f16, Op::store_value_f16});
+    case KvType::f32:
+      return use({Op::store_key_f32, Op::store_value_f32});
+    case KvType::bf16:
+      return use({Op::store_key_bf16, Op::store_value_bf16});
+    case KvType::q8_0:
+      return use({Op::store_key_q8_0, Op::store_value_q8_0});
+  }
 }
 
 Rows Outline::rms_norm(Rows x, VectorRef, float) {
-  elementwise(2 * x.rows * x.cols, 4 * x.rows * x.cols);
+  use({Op::rms_norm});
+  elementwise(Operator::other, 2 * x.rows * x.cols, 4 * x.rows * x.cols);
   return temp(x.rows, x.cols);
 }
 
 void Outline::rms_norm_heads(Rows x, VectorRef, float, uint32_t) {
-  elementwise(2 * x.rows * x.cols, 4 * x.rows * x.cols);
+  use({Op::rms_norm});
+  elementwise(Operator::other, 2 * x.rows * x.cols, 4 * x.rows * x.cols);
 }
 
 void Outline::rope(Rows x, const RopeCall& call) {
+  use({call.pairs == RopePairs::neighbours ? Op::rope_norm : Op::rope_neox});
   uint64_t rotated = uint64_t{x.rows} * call.heads * model_.rope_tables()[call.table].config.rot;
-  elementwise(2 * rotated, 3 * rotated);
+  elementwise(Operator::other, 2 * rotated, 3 * rotated);
 }
 
 void Outline::attention(const AttentionCall& call, Rows q, Rows, Rows, Rows out) {
+  use({Op::attention, Op::attention_merge});
+  use_cache();
   uint64_t seen = 0;  // positions seen, summed over tokens
   for (uint64_t t = 0; t < shape().tokens; ++t) {
     uint64_t positions = shape().position + t + 1;
     seen += call.window ? std::min<uint64_t>(positions, call.window) : positions;
   }
+  // What any token of the pass sees is read once: a tile's rows share it (compute_attention.cpp), and the keys and
+  // values of one head stay in a cache from tile to tile.
+  uint64_t end = shape().position + shape().tokens, first_sees = shape().position + 1;
+  uint64_t begin = call.window && first_sees > call.window ? first_sees - call.window : 0;
   uint64_t per_position =
       call.kv_heads * (kv_bytes(options_.kv_type, call.key_dim) + kv_bytes(options_.kv_type, call.value_dim));
-  program_.other.kv_bytes += (seen + shape().tokens) * per_position;
-  program_.other.flops += seen * call.heads * (2 * uint64_t{call.key_dim} + 2 * uint64_t{call.value_dim} + kExpFlops);
-  elementwise(q.rows * q.cols + out.rows * out.cols, 0);
+  count_other(Operator::attention,
+              {.kv_bytes = (end - begin + shape().tokens) * per_position,
+               .flops = seen * call.heads * (2 * uint64_t{call.key_dim} + 2 * uint64_t{call.value_dim} + kExpFlops)});
+  elementwise(Operator::attention, q.rows * q.cols + out.rows * out.cols, 0);
 }
 
 void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
   Frame frame(*this);
   (void)latent_temps(call, options_.exact);
+  use_cache();
+  // Generated tokens take the weights into the query, prompt tokens expand the latents.
+  if (shape().role == TokenRole::generated) {
+    use({Op::transpose, Op::attention, Op::attention_merge});
+  } else {
+    use({Op::soften, Op::merge_chunk});
+  }
+  if (!options_.exact) use({Op::quantize});
   latent_floats_ = std::max(latent_floats_, latent_scratch_floats(call, shape().tokens));
   uint64_t tokens = shape().tokens, end = shape().position + tokens;
   uint64_t seen = tokens * shape().position + tokens * (tokens + 1) / 2;  // positions seen, summed over tokens
   bool generated = shape().role == TokenRole::generated;
   // A head's matrices multiply one row per token, or one per position that is expanded.
-  Step step{.pieces = {}, .tokens = generated ? tokens : end, .in_floats = tokens * q.cols, .heads = call.heads};
+  Step step{.pieces = {},
+            .tokens = generated ? tokens : end,
+            .in_floats = tokens * q.cols,
+            .heads = call.heads,
+            .op = Operator::attention};
   for (const Weight* w : {&call.kv_b, &call.k_b, &call.v_b}) {
     if (*w) step.pieces.push_back({w->id, 0, w->rows});
   }
@@ -237,24 +298,38 @@ void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
   uint64_t key = kv_bytes(options_.kv_type, call.latent + call.rope), value = kv_bytes(options_.kv_type, call.latent);
   // The expanded form reads the latents, as values, and the rotated part of the keys.
   uint64_t rotated = kv_bytes(options_.kv_type, call.rope);
-  program_.other.kv_bytes += (generated ? seen * (key + value) : end * (value + rotated)) + tokens * (key + value);
   uint64_t width = generated ? 2 * uint64_t{call.latent} + call.rope : uint64_t{call.nope} + call.rope + call.value;
-  program_.other.flops += seen * call.heads * (2 * width + kExpFlops);
-  elementwise(q.rows * q.cols + out.rows * out.cols, 0);
+  count_other(Operator::attention,
+              {.kv_bytes = end * (generated ? key + value : value + rotated) + tokens * (key + value),
+               .flops = seen * call.heads * (2 * width + kExpFlops)});
+  elementwise(Operator::attention, q.rows * q.cols + out.rows * out.cols, 0);
 }
 
-void Outline::relu_squared(Rows x) { elementwise(2 * x.rows * x.cols, 2 * x.rows * x.cols); }
+void Outline::relu_squared(Rows x) { elementwise(Operator::ffn, 2 * x.rows * x.cols, 2 * x.rows * x.cols); }
 
-void Outline::glu(Gate, Rows g, Rows) { elementwise(3 * g.rows * g.cols, kGateFlops * g.rows * g.cols); }
+void Outline::glu(Gate gate, Rows g, Rows) {
+  use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
+  elementwise(Operator::ffn, 3 * g.rows * g.cols, kGateFlops * g.rows * g.cols);
+}
 
-void Outline::add(Rows into, Rows) { elementwise(3 * into.rows * into.cols, into.rows * into.cols); }
+void Outline::add(Rows into, Rows) {
+  use({Op::add});
+  elementwise(Operator::other, 3 * into.rows * into.cols, into.rows * into.cols);
+}
 
-void Outline::scale(Rows x, float) { elementwise(2 * x.rows * x.cols, x.rows * x.cols); }
+void Outline::scale(Rows x, float) {
+  use({Op::scale});
+  elementwise(Operator::other, 2 * x.rows * x.cols, x.rows * x.cols);
+}
 
-void Outline::scale_by_sigmoid(Rows x, Rows) { elementwise(2 * x.rows * x.cols, x.rows * (x.cols + kExpFlops)); }
+void Outline::scale_by_sigmoid(Rows x, Rows) {
+  use({Op::scale});
+  elementwise(Operator::other, 2 * x.rows * x.cols, x.rows * (x.cols + kExpFlops));
+}
 
 Routing Outline::route(Rows logits, const RouteCall& call) {
-  elementwise(logits.rows * (logits.cols + 2 * call.used), logits.rows * logits.cols * (kExpFlops + call.used));
+  elementwise(Operator::other, logits.rows * (logits.cols + 2 * call.used),
+              logits.rows * logits.cols * (kExpFlops + call.used));
   Routing routing{.experts = temp(call.used), .weights = temp(call.used)};
   Frame frame(*this);
   (void)temp(1, 2 * logits.cols * logits.rows);
@@ -263,7 +338,9 @@ Routing Outline::route(Rows logits, const RouteCall& call) {
 
 // Each expert is a part of its own, and so are its blocks. Its cost is that of the tokens which choose it if all
 // experts are chosen alike: it is needed at all with probability 1 − (1 − used / count)^tokens.
-void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate, Rows out) {
+void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) {
+  use({Op::scale, Op::add});
+  use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
   Frame frame(*this);
   (void)expert_scratch(x.rows, routing.experts.cols, m, options_.exact);
   if (!options_.record) return;
@@ -283,16 +360,17 @@ void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, G
   for (uint32_t e = 0; e < m.count; ++e) {
     part_name_ = fmt::format("{}.{}", name, e);
     if (m.gate_up) {
-      record({of(m.gate_up, e)}, x.rows, 0);
+      record({of(m.gate_up, e)}, x.rows, 0, Operator::experts);
     } else {
-      record({of(m.gate, e), of(m.up, e)}, x.rows, 0);
+      record({of(m.gate, e), of(m.up, e)}, x.rows, 0, Operator::experts);
     }
-    record({of(m.down, e)}, x.rows, 0);
+    record({of(m.down, e)}, x.rows, 0, Operator::experts);
     close_part(demand);
   }
   part_name_ = name;
   const uint64_t visits = x.rows * routing.experts.cols;
-  elementwise(visits * (x.cols + 3 * hidden + 4 * out.cols), visits * (kGateFlops * hidden + 2 * out.cols));
+  elementwise(Operator::experts, visits * (x.cols + 3 * hidden + 4 * out.cols),
+              visits * (kGateFlops * hidden + 2 * out.cols));
 }
 
 Program Outline::finish() && {

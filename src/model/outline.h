@@ -35,6 +35,7 @@ class Outline : public Ops {
   Program finish() &&;
   size_t workspace_floats() const { return most_; }
   size_t latent_floats() const { return latent_floats_; }
+  const OpSet& operations() const { return used_; }
 
  protected:
   float* workspace(size_t offset, size_t floats) override;
@@ -45,6 +46,7 @@ class Outline : public Ops {
     uint64_t tokens = 0;
     uint64_t in_floats = 0;
     uint32_t heads = 0;  // not 0: slices hold whole heads, the same ones of each tensor
+    Operator op = Operator::other;
   };
   // What is known of the visits to the blocks of a part: an expert's come with a chance, for a share of the tokens.
   struct Demand {
@@ -60,8 +62,12 @@ class Outline : public Ops {
   void cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const;
   Cost slice_cost(const std::vector<Piece>& pieces, const Step& step) const;
   uint64_t stored(const std::vector<Piece>& pieces) const;
-  void record(const std::vector<Weight>& weights, size_t tokens, size_t in_width);
-  void elementwise(uint64_t floats_moved, uint64_t flops);
+  void record(const std::vector<Weight>& weights, size_t tokens, size_t in_width, Operator op);
+  Operator operator_of(const Weight& weight) const;
+  void count_other(Operator op, const Cost& cost);
+  void elementwise(Operator op, uint64_t floats_moved, uint64_t flops);
+  void use(std::initializer_list<Op> ops);
+  void use_cache();
 
   const Model& model_;
   ProgramOptions options_;
@@ -69,6 +75,7 @@ class Outline : public Ops {
   std::string part_name_;
   std::vector<Step> part_steps_;
   size_t most_ = 0, latent_floats_ = 0;
+  OpSet used_;
 };
 
 }  // namespace ridge

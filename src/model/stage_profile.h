@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "program/program.h"
 
@@ -60,6 +61,10 @@ class StageProfile {
   Duration time(Stage stage) const { return times_[static_cast<size_t>(stage)]; }
   // Matrix products by the first tensor of their step; part of time(Stage::product).
   const std::map<TensorId, Duration>& products() const { return products_; }
+  // Everything inside a step, by its first tensor: the product, biases, activations to int8, waiting for storage.
+  const std::map<TensorId, Duration>& steps() const { return steps_; }
+  // What of a stage was outside of every step.
+  Duration loose_time(Stage stage) const { return loose_[static_cast<size_t>(stage)]; }
 
  private:
   friend class StageTimer;
@@ -68,35 +73,46 @@ class StageProfile {
   void charge() {
     const Clock::time_point now = Clock::now();
     times_[static_cast<size_t>(stage_)] += now - last_;
-    if (stage_ == Stage::product) products_[tensor_] += now - last_;
+    if (stage_ == Stage::product) products_[step_] += now - last_;
+    if (in_step_) {
+      steps_[step_] += now - last_;
+    } else {
+      loose_[static_cast<size_t>(stage_)] += now - last_;
+    }
     last_ = now;
   }
 
   bool listening_ = false;
   Stage stage_ = Stage::other;
-  TensorId tensor_ = 0;
+  bool in_step_ = false;
+  TensorId step_ = 0;
   Clock::time_point last_;
-  std::array<Duration, kStageCount> times_{};
-  std::map<TensorId, Duration> products_;
+  std::array<Duration, kStageCount> times_{}, loose_{};
+  std::map<TensorId, Duration> products_, steps_;
 };
 
-// The stage of a scope. `tensor` names the product.
+// The stage of a scope. A tensor begins a step, which lasts as long as the scope; scopes without one stay in the step
+// that they are in.
 class StageTimer {
  public:
-  StageTimer(StageProfile* profile, Stage stage, TensorId tensor = 0) {
+  StageTimer(StageProfile* profile, Stage stage, std::optional<TensorId> tensor = std::nullopt) {
     if (profile == nullptr || !profile->listening_) return;
     profile_ = profile;
     profile->charge();
     outer_stage_ = profile->stage_;
-    outer_tensor_ = profile->tensor_;
+    outer_in_step_ = profile->in_step_;
+    outer_step_ = profile->step_;
     profile->stage_ = stage;
-    profile->tensor_ = tensor;
+    if (!tensor) return;
+    profile->in_step_ = true;
+    profile->step_ = *tensor;
   }
   ~StageTimer() {
     if (profile_ == nullptr) return;
     profile_->charge();
     profile_->stage_ = outer_stage_;
-    profile_->tensor_ = outer_tensor_;
+    profile_->in_step_ = outer_in_step_;
+    profile_->step_ = outer_step_;
   }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
@@ -104,7 +120,8 @@ class StageTimer {
  private:
   StageProfile* profile_ = nullptr;
   Stage outer_stage_ = Stage::other;
-  TensorId outer_tensor_ = 0;
+  bool outer_in_step_ = false;
+  TensorId outer_step_ = 0;
 };
 
 }  // namespace ridge

@@ -8,6 +8,13 @@
 
 namespace ridge {
 
+uint64_t named_budget(uint64_t least) {
+  constexpr uint64_t kSpread = 256 * kKiB;
+  return round_up(least + kSpread, kMiB);
+}
+
+std::string budget_text(uint64_t named) { return fmt::format("{}M", (named + kMiB - 1) / kMiB); }
+
 uint64_t Account::total() const {
   uint64_t sum = 0;
   for (const AccountItem& i : items_) sum += i.bytes;

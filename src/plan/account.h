@@ -16,6 +16,12 @@ struct AccountItem {
   uint64_t bytes = 0;
 };
 
+// A budget to tell people, bytes: `least` rounded up to whole MiB, after what a process's heap and its pages of code
+// differ by from run to run. Whoever types what budget_text() says of it gets a run.
+uint64_t named_budget(uint64_t least);
+// As --memory takes it: "38M". Of a named budget.
+std::string budget_text(uint64_t named);
+
 class Account {
  public:
   void add(std::string name, uint64_t bytes) { items_.push_back({std::move(name), bytes}); }

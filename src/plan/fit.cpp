@@ -125,7 +125,7 @@ Account with_weights(Account fixed, const Program& program, const Placement& pla
   SourceMemory m = StreamingSource::memory(program, placement, input.gathered, keep);
   fixed.add("pinned weights", m.pins);
   fixed.add(fmt::format("{} stream slots", placement.slots), m.slots);
-  fixed.add(fmt::format("{} slots for experts", placement.expert_slots), m.experts);
+  fixed.add(fmt::format("{} for experts", counted(placement.expert_slots, "slot")), m.experts);
   fixed.add("embedding rows", m.gathered);
   fixed.add("I/O buffers", m.io);
   return fixed;

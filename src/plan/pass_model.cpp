@@ -1,5 +1,7 @@
 #include "plan/pass_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -24,6 +26,16 @@ uint64_t row_bytes_of(const Program& program, const Block& block) {
 double per(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 
 }  // namespace
+
+const char* rate_word(const Rates& rates, bool measured) {
+  if (!measured) return "assumed";
+  return rates.contention.empty() ? "measured" : "contended";
+}
+
+std::string contention_sentence(const Rates& rates) {
+  return fmt::format("rates were measured while others used the machine ({}): run `ridge probe` again",
+                     rates.contention);
+}
 
 double Bound::seconds() const { return std::max({storage_s, memory_s, rearrange_s}); }
 

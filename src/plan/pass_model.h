@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "program/program.h"
@@ -27,8 +28,13 @@ struct Rates {
   double block_overhead_s = 80e-6;                         // of one streamed block: submit, wake, the device's latency
   double int8_ops = 0, float_ops = 0;                      // of the kernels, all threads; 0: not known, does not limit
   bool storage_measured = false, memory_measured = false;  // by ridge probe, else assumed
+  std::string contention;  // why what was measured is not to be trusted: others used the machine; else empty
   bool measured() const { return storage_measured && memory_measured; }
 };
+// Where a rate is from, in a word: "measured", "assumed", or "contended" if it was measured beside others.
+const char* rate_word(const Rates& rates, bool measured);
+// "rates were measured while others used the machine (why): run `ridge probe` again". Of contended rates.
+std::string contention_sentence(const Rates& rates);
 
 // T* of a pass: no schedule can be faster (docs/planning.md).
 struct Bound {

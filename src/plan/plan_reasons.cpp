@@ -31,9 +31,10 @@ std::string pins_sentence(const Plan& plan) {
                             ? "no other choice saves 0.01 % more time"
                             : fmt::format("no other choice saves {:.2f} % more time", plan.pin_gap * 100);
   return fmt::format(
-      "{} of {} blocks are pinned ({}), chosen by seconds saved per byte ({}) and spread over the pass in "
+      "{} of {} pinned ({}), chosen by seconds saved per byte ({}) and spread over the pass in "
       "time, so that reads hide behind computing",
-      pinned, program.blocks.size(), format_bytes(plan.placement.pinned_bytes(program)), quality);
+      pinned, counted(program.blocks.size(), "block is", "blocks are"),
+      format_bytes(plan.placement.pinned_bytes(program)), quality);
 }
 
 std::string hiding_sentence(const Plan& plan) {
@@ -55,27 +56,27 @@ void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
   for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
     pinned += plan.program.blocks[b].on_demand && p.pinned[b] ? 1 : 0;
   }
-  reasons.push_back(fmt::format(
-      "{} of {} expert blocks are pinned, after what every pass needs; the others come when a router chooses them, "
-      "through {} slots of {}: {} per token if all are chosen alike",
-      pinned, demand.blocks, p.expert_slots, format_bytes(room), format_bytes(demanded_experts(plan))));
+  reasons.push_back(
+      fmt::format("{} of {} pinned, after what every pass needs; the others come when a router chooses them, "
+                  "through {} of {}: {} per token if all are chosen alike",
+                  pinned, counted(demand.blocks, "expert block is", "expert blocks are"),
+                  counted(p.expert_slots, "slot"), format_bytes(room), format_bytes(demanded_experts(plan))));
   if (p.expert_cache == 0) {
     reasons.push_back(
         plan.expert_room < demand.per_token
-            ? fmt::format(
-                  "guard: experts pass by (bypass) instead of being cached: {} blocks for each of {} layers are all "
-                  "that fits, a token demands {} of a layer, and a smaller cache would be emptied before it is "
-                  "used again",
-                  plan.expert_room, demand.layers, demand.per_token)
+            ? fmt::format("guard: experts pass by (bypass) instead of being cached: {} for each of {} is all "
+                          "that fits, a token demands {} of a layer, and a smaller cache would be emptied before it is "
+                          "used again",
+                          counted(plan.expert_room, "block"), counted(demand.layers, "layer"), demand.per_token)
             : "experts are not cached: pinned ones, which need no rearranging, save more than a cache of the same "
               "size");
     return;
   }
   reasons.push_back(fmt::format(
-      "each of {} layers keeps {} expert blocks of its own, and makes room by {}; {:.0f} % of "
+      "each of {} keeps {} of its own, and makes room by {}; {:.0f} % of "
       "visits to unpinned experts should need no read. What one pass wants beyond that passes "
       "by and evicts nothing that the same pass uses",
-      demand.layers, p.expert_cache,
+      counted(demand.layers, "layer"), counted(p.expert_cache, "expert block"),
       p.expert_policy == ExpertPolicy::lru ? "dropping the one used longest ago (lru)"
                                            : "dropping the one used least, older uses counting less (decayed lfu)",
       plan.expert_hits * 100));
@@ -135,10 +136,11 @@ std::vector<std::string> reasons_of(const Plan& plan, const PlanInput& input) {
     reasons.push_back(hiding_sentence(plan));
   }
   explain_live(plan, input, reasons);
-  reasons.push_back(fmt::format("prompts are read {} tokens per pass", plan.batch));
-  reasons.push_back(
-      fmt::format("bound of a decode pass: {} ({})", ms(plan.bound.seconds()),
-                  input.rates.measured() ? "rates measured by ridge probe" : "assumed rates; run `ridge probe`"));
+  reasons.push_back(fmt::format("prompts are read {} per pass", counted(plan.batch, "token")));
+  reasons.push_back(fmt::format("bound of a decode pass: {} ({})", ms(plan.bound.seconds()),
+                                !input.rates.measured()          ? "assumed rates; run `ridge probe`"
+                                : input.rates.contention.empty() ? "rates measured by ridge probe"
+                                                                 : contention_sentence(input.rates)));
   return reasons;
 }
 

@@ -85,15 +85,12 @@ void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
 
 Error refusal(const PlanInput& input) {
   Account least = smallest_account(input);
-  // What a process has on its heap differs by a few pages from run to run: the figure named holds for all of them.
-  constexpr uint64_t kSpread = 256 * kKiB;
-  uint64_t enough = (least.total() + kSpread + kMiB - 1) / kMiB;
   bool wish = input.budget_reason == "--memory";
   return does_not_fit(
-      fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {}M or more, or give a "
+      fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {} or more, or give a "
                   "smaller --context",
                   format_bytes(*input.budget), input.budget_reason, least.table(),
-                  wish ? "give --memory" : "raise that limit to", enough));
+                  wish ? "give --memory" : "raise that limit to", budget_text(named_budget(least.total()))));
 }
 
 }  // namespace

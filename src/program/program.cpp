@@ -7,6 +7,11 @@
 
 namespace ridge {
 
+std::string_view name_of(Operator op) {
+  constexpr std::string_view kNames[kOperators] = {"qkv", "attention", "output", "ffn", "experts", "head", "other"};
+  return kNames[static_cast<size_t>(op)];
+}
+
 uint64_t StoredTensor::stored_bytes(uint32_t begin, uint32_t end) const {
   RIDGE_CHECK(begin % kPanelRows == 0 && begin <= end && end <= rows,
               "a piece starts at a panel and stays in its tensor");

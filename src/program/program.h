@@ -8,8 +8,10 @@
 // Thread-safe: immutable once built.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensor/types.h"
@@ -70,6 +72,11 @@ struct Cost {
   }
 };
 
+// What a pass does, in kinds that a roofline tells apart. `other`: embedding rows, norms, rotations, residual sums.
+enum class Operator : uint8_t { qkv, attention, output, ffn, experts, head, other };
+inline constexpr size_t kOperators = 7;
+std::string_view name_of(Operator op);  // "qkv", …
+
 struct Visit {
   BlockId block = 0;
   Cost cost;          // expected: what a visit costs, times its chance
@@ -96,11 +103,13 @@ struct Program {
   std::vector<std::vector<Slice>> steps;   // the linear steps of one pass, in order
   std::vector<ExpertGroup> expert_groups;  // in the order of the pass
   Cost other;                              // of operations without streamed weights (embedding rows, attention, norms)
+  std::array<Cost, kOperators> operators;  // the same costs, visits and `other`, by Operator: their sum is cost()
 
   uint64_t storage_bytes() const;  // of all blocks
   uint64_t memory_bytes() const;
   uint64_t largest_block_storage() const;
-  Cost cost() const;                        // of one pass, all visits and `other`
+  Cost cost() const;  // of one pass, all visits and `other`
+  const Cost& cost(Operator op) const { return operators[static_cast<size_t>(op)]; }
   uint64_t memory_bytes_of_a_pass() const;  // of all visits, as expected
   uint64_t heap_bytes() const;              // that the description itself takes
   // The blocks of each of expert_groups, in the order of the program; what no group names is in none of them.

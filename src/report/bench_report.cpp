@@ -166,8 +166,8 @@ std::string stage_table(const BenchReport& report) {
     if (r.stages.empty()) continue;
     double total = 0;
     for (const StageTime& s : r.stages) total += s.us_per_token;
-    text += fmt::format("\n{} {} at depth {}, {} thread{}: {} µs per token\n", name_of(r.test), r.tokens, r.depth,
-                        r.threads, r.threads == 1 ? "" : "s", figure(total));
+    text += fmt::format("\n{} {} at depth {}, {}: {} µs per token\n", name_of(r.test), r.tokens, r.depth,
+                        counted(static_cast<uint64_t>(r.threads), "thread"), figure(total));
     for (const StageTime& s : r.stages) {
       text += fmt::format("  {:<40}{:>11} µs {:>6.1f} %\n", printable(s.stage), figure(s.us_per_token), s.share * 100);
     }
@@ -213,10 +213,10 @@ std::string footnotes(const BenchReport& report) {
 
 std::string bench_table(const BenchReport& report) {
   std::string text =
-      fmt::format("{} ({}), {} of weights{}\n{}, {} kernels, {} CPU{}\n\n", printable(report.model.name),
+      fmt::format("{} ({}), {} of weights{}\n{}, {} kernels, {}\n\n", printable(report.model.name),
                   printable(report.model.architecture), format_bytes(report.model.weight_bytes),
                   report.numerics == "default" ? "" : ", numerics " + report.numerics, report.machine.cpu,
-                  report.machine.isa, report.machine.cpus, report.machine.cpus == 1 ? "" : "s");
+                  report.machine.isa, counted(static_cast<uint64_t>(report.machine.cpus), "CPU"));
   bool streams = false;
   for (const BenchResult& r : report.results) streams = streams || r.storage_gb_per_s > 0;
   text += fmt::format("{:<13}{:>7}{:>4}{:>9}  {:<17}{:>7}{}{:>8}{:>9}{:>10}\n", "test", "depth", "thr", "tok/s",
@@ -236,11 +236,15 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
   Json machine = {{"cpu", report.machine.cpu},   {"isa", report.machine.isa},
                   {"cpus", report.machine.cpus}, {"measured_at", report.machine.measured_at},
                   {"ridge", report.version},     {"numerics", report.numerics},
-                  {"kv_type", report.kv_type},   {"memory_budget", report.memory_budget}};
-  if (!report.label.empty()) machine["label"] = report.label;
+                  {"kv_type", report.kv_type},   {"memory_budget", report.memory_budget},
+                  {"label", report.label}};
+  Json model = {{"name", report.model.name},
+                {"architecture", report.model.architecture},
+                {"path", report.model.path},
+                {"weight_bytes", report.model.weight_bytes}};
   Json results = Json::array();
   for (const BenchResult& r : report.results) results.push_back(result_json(report, r));
-  return {{"machine", machine}, {"results", results}};
+  return {{"machine", machine}, {"model", model}, {"results", results}};
 }
 
 std::string bench_sql_schema() {

@@ -66,8 +66,8 @@ std::string gate_words(double gate_mib) {
 std::string study_table(const sim::ContextDevice& device, const sim::DeviceStudy& study) {
   std::string text = fmt::format("{}\n\n{}\n", device.name, document_table(study.document));
   if (study.device.contexts.size() != device.contexts.size()) {
-    text += fmt::format("{} contexts merged into {}: {:.3f} s of each lifecycle are taken not to depend on size\n",
-                        device.contexts.size(), study.device.contexts.size(), study.fixed_s);
+    text += fmt::format("{} merged into {}: {:.3f} s of each lifecycle are taken not to depend on size\n",
+                        counted(device.contexts.size(), "context"), study.device.contexts.size(), study.fixed_s);
   }
   text += kRunHead;
   std::string group;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "base/units.h"
 
 namespace ridge {
 namespace {
@@ -58,8 +59,8 @@ std::string doctor_table(std::span<const Finding> findings) {
     notes += f.verdict == Verdict::note;
     problems += f.verdict == Verdict::problem;
   }
-  return text + fmt::format("\n{} facts: {} problem{}, {} note{}\n", findings.size(), problems,
-                            problems == 1 ? "" : "s", notes, notes == 1 ? "" : "s");
+  return text + fmt::format("\n{}: {}, {}\n", counted(findings.size(), "fact"), counted(problems, "problem"),
+                            counted(notes, "note"));
 }
 
 nlohmann::ordered_json doctor_json(std::span<const Finding> findings, const std::optional<Error>& impossible) {

@@ -72,15 +72,15 @@ std::string end_text(const Ladder& ladder) {
   const size_t loaded = ladder.contexts.size();
   switch (ladder.end) {
     case LadderEnd::all_loaded:
-      return fmt::format("all {} contexts are loaded; no gate stopped it\n", loaded);
+      return fmt::format("all {} loaded; no gate stopped it\n", counted(loaded, "context is", "contexts are"));
     case LadderEnd::enough:
-      return fmt::format("{} of {} contexts, as asked for\n", loaded, ladder.blocks);
+      return fmt::format("{} of {}, as asked for\n", loaded, counted(ladder.blocks, "context"));
     case LadderEnd::gate:
-      return fmt::format("stopped at {} of {} contexts: {}\n", loaded, ladder.blocks, ladder.why);
+      return fmt::format("stopped at {} of {}: {}\n", loaded, counted(ladder.blocks, "context"), ladder.why);
     case LadderEnd::interrupted:
       break;
   }
-  return fmt::format("interrupted at {} of {} contexts\n", loaded, ladder.blocks);
+  return fmt::format("interrupted at {} of {}\n", loaded, counted(ladder.blocks, "context"));
 }
 
 std::string hold_text(const Ladder& ladder) {
@@ -93,7 +93,7 @@ std::string hold_text(const Ladder& ladder) {
 }
 
 std::string release_text(const Ladder& ladder) {
-  return fmt::format("released in {}: PSS {} from where it began, {} mappings more, MemAvailable {}\n",
+  return fmt::format("released in {}: PSS {} from where it began, mappings {:+}, MemAvailable {}\n",
                      seconds(ladder.release_s), signed_bytes(growth(ladder.baseline.pss, ladder.released.pss)),
                      growth(ladder.baseline.mappings, ladder.released.mappings),
                      signed_or_dash(growth(ladder.baseline.available, ladder.released.available)));
@@ -104,12 +104,12 @@ std::string pools_text(const std::vector<LadderPool>& pools) {
   std::string text = "\nfresh process with   added PSS   loaded in\n";
   for (const LadderPool& p : pools) {
     if (!p.failure.empty()) {
-      text += fmt::format("{:>11} contexts   {}\n", p.contexts, p.failure);
+      text += fmt::format("{:>20}   {}\n", counted(p.contexts, "context"), p.failure);
       continue;
     }
-    text +=
-        fmt::format("{:>11} contexts   {:>9}   {:>9}{}\n", p.contexts, signed_bytes(p.added_pss), seconds(p.seconds),
-                    p.loaded < p.contexts ? fmt::format("   (a gate stopped it at {})", p.loaded) : "");
+    text += fmt::format("{:>20}   {:>9}   {:>9}{}\n", counted(p.contexts, "context"), signed_bytes(p.added_pss),
+                        seconds(p.seconds),
+                        p.loaded < p.contexts ? fmt::format("   (a gate stopped it at {})", p.loaded) : "");
   }
   return text;
 }
@@ -142,12 +142,13 @@ std::string room_text(const Ladder& ladder, const LadderTrend& trend) {
   const std::string room =
       ladder.room.bytes == UINT64_MAX ? "" : fmt::format("{} ({})", format_bytes(ladder.room.bytes), ladder.room.gate);
   if (room.empty()) return fmt::format("room: {}\n", ladder.room.gate);
-  if (trend.ends_at) return fmt::format("room: {} ends at {} of {} contexts\n", room, *trend.ends_at, ladder.blocks);
-  return fmt::format("room: {} holds all {} contexts\n", room, ladder.blocks);
+  if (trend.ends_at)
+    return fmt::format("room: {} ends at {} of {}\n", room, *trend.ends_at, counted(ladder.blocks, "context"));
+  return fmt::format("room: {} holds all {}\n", room, counted(ladder.blocks, "context"));
 }
 
 std::string trend_text(const Ladder& ladder, const LadderTrend& trend) {
-  std::string text = fmt::format("\nadded PSS of all {} contexts, 95 % intervals\n", ladder.blocks);
+  std::string text = fmt::format("\nadded PSS of all {}, 95 % intervals\n", counted(ladder.blocks, "context"));
   if (trend.by_line) {
     text +=
         fmt::format("  {:<34} {}\n",
@@ -282,9 +283,9 @@ std::string signed_bytes(int64_t bytes) {
 
 std::string ladder_table(const LadderReport& report) {
   const Ladder& ladder = *report.ladder;
-  std::string text = fmt::format("{}: {} blocks, {} of weights; room for {} token{} per run\n{}\n\n",
-                                 printable(report.model), ladder.blocks, format_bytes(ladder.weight_bytes),
-                                 report.tokens, report.tokens == 1 ? "" : "s", ladder.executor);
+  std::string text = fmt::format("{}: {}, {} of weights; room for {} per run\n{}\n\n", printable(report.model),
+                                 counted(ladder.blocks, "block"), format_bytes(ladder.weight_bytes),
+                                 counted(report.tokens, "token"), ladder.executor);
   text +=
       rows_text(ladder) + "\n" + end_text(ladder) + hold_text(ladder) + release_text(ladder) + pools_text(report.pools);
   if (!ladder.rows.empty()) text += trend_text(ladder, trend_of(ladder));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -74,7 +75,7 @@ std::string name_of_model(const Engine& engine) {
 
 ChartOptions chart_options(const PlanStudy& study) {
   ChartOptions o{.title = name_of_model(*study.engine)};
-  o.marks.push_back({"smallest", study.curve.smallest});
+  o.marks.push_back({"smallest", named_budget(study.curve.smallest)});
   o.marks.push_back({"useful", study.curve.useful});
   if (limited(study)) o.marks.push_back({"this budget", study.engine->budget()});
   return o;
@@ -82,15 +83,15 @@ ChartOptions chart_options(const PlanStudy& study) {
 
 std::string useful_sentence(const BudgetCurve& curve) {
   if (curve.points.back().tokens_per_s <= curve.points.front().tokens_per_s) {
-    return fmt::format("useful budget {}: more memory buys nothing", format_bytes(curve.useful));
+    return fmt::format("useful budget {}: more memory buys nothing", budget_text(named_budget(curve.useful)));
   }
   if (curve.useful >= curve.resident) {
     return fmt::format("useful budget {}: every MiB up to it counts ({:.3g} tok/s each on average)",
-                       format_bytes(curve.useful), curve.before_useful);
+                       budget_text(named_budget(curve.useful)), curve.before_useful);
   }
   return fmt::format(
       "useful budget {}: beyond it a MiB buys {:.2g} tok/s on average, less than a tenth of the {:.2g} before",
-      format_bytes(curve.useful), curve.after_useful, curve.before_useful);
+      budget_text(named_budget(curve.useful)), std::max(0.0, curve.after_useful), curve.before_useful);
 }
 
 Json forecast_json(const PassForecast& f) {
@@ -109,7 +110,8 @@ Json rates_json(const Rates& r) {
   return {{"storage_bytes_per_s", r.storage},       {"memory_bytes_per_s", r.memory},
           {"rearrange_bytes_per_s", r.rearrange},   {"block_overhead_s", r.block_overhead_s},
           {"int8_ops_per_s", r.int8_ops},           {"float_ops_per_s", r.float_ops},
-          {"storage_measured", r.storage_measured}, {"memory_measured", r.memory_measured}};
+          {"storage_measured", r.storage_measured}, {"memory_measured", r.memory_measured},
+          {"contended", !r.contention.empty()},     {"contention", r.contention}};
 }
 
 }  // namespace
@@ -118,23 +120,25 @@ std::string plan_text(const PlanStudy& study, const PlanTextOptions& options) {
   const Engine& engine = *study.engine;
   const Plan& plan = engine.plan();
   std::string text =
-      fmt::format("{}, context {}, {} thread{}, {}\n", name_of_model(engine), engine.context(), engine.threads(),
-                  engine.threads() == 1 ? "" : "s",
+      fmt::format("{}, context {}, {}, {}\n", name_of_model(engine), engine.context(),
+                  counted(static_cast<uint64_t>(engine.threads()), "thread"),
                   limited(study) ? fmt::format("{} ({})", format_bytes(engine.budget()), engine.budget_reason())
                                  : "without a limit");
   const Rates& r = engine.rates();
-  text += fmt::format("machine: {}; storage {:.2f} GB/s ({}), memory {:.1f} GB/s ({})\n\n",
-                      engine.machine_name().empty() ? "this one, not probed" : printable(engine.machine_name()),
-                      r.storage / 1e9, r.storage_measured ? "measured" : "assumed", r.memory / 1e9,
-                      r.memory_measured ? "measured" : "assumed");
+  text +=
+      fmt::format("machine: {}; storage {:.2f} GB/s ({}), memory {:.1f} GB/s ({})\n\n",
+                  engine.machine_name().empty() ? "this one, not probed" : printable(engine.machine_name()),
+                  r.storage / 1e9, rate_word(r, r.storage_measured), r.memory / 1e9, rate_word(r, r.memory_measured));
+  if (!r.contention.empty()) text.insert(text.size() - 1, contention_sentence(r) + "\n");
   text += forecast_table(plan) + "\n";
   for (const std::string& reason : plan.reasons) text += fmt::format("  {}\n", reason);
   if (options.explain) text += "\nmemory\n" + plan.account.table() + "\n" + blocks_table(study);
   ChartOptions chart = chart_options(study);
   chart.utf8 = options.utf8;
   text += "\n" + terminal_chart(study.curve, chart) + "\n";
-  text += fmt::format("  smallest budget {}; all in memory from {} on\n  {}\n", format_bytes(study.curve.smallest),
-                      format_bytes(study.curve.resident), useful_sentence(study.curve));
+  text += fmt::format("  smallest budget {}; all in memory from {} on\n  {}\n",
+                      budget_text(named_budget(study.curve.smallest)), budget_text(named_budget(study.curve.resident)),
+                      useful_sentence(study.curve));
   return text;
 }
 
@@ -164,9 +168,9 @@ Json plan_json(const PlanStudy& study, bool blocks) {
   j["account"] = Json::array();
   for (const AccountItem& i : plan.account.items()) j["account"].push_back({{"name", i.name}, {"bytes", i.bytes}});
   j["account_bytes"] = plan.account.total();
-  j["smallest_budget"] = study.curve.smallest;
-  j["useful_budget"] = study.curve.useful;
-  j["resident_budget"] = study.curve.resident;
+  j["smallest_budget"] = named_budget(study.curve.smallest);
+  j["useful_budget"] = named_budget(study.curve.useful);
+  j["resident_budget"] = named_budget(study.curve.resident);
   j["curve"] = Json::array();
   for (const CurvePoint& p : study.curve.points) {
     j["curve"].push_back({{"budget_bytes", p.budget},

@@ -15,21 +15,6 @@ double per_second(uint64_t count, std::chrono::nanoseconds time) {
   return s > 0 ? static_cast<double>(count) / s : 0;
 }
 
-// Whether a line about kernels ("matmul_q8 Q4_0: …") is of a weight type that this program has, or of none.
-bool concerns(const std::string& line, const Program& program) {
-  std::string_view subject = std::string_view(line).substr(0, line.find(':'));
-  size_t space = subject.find(' ');
-  if (space == std::string_view::npos) return true;
-  for (const Block& b : program.blocks) {
-    for (const Piece& p : b.pieces) {
-      if (type_info(program.tensors[p.tensor].type).name == subject.substr(space + 1)) return true;
-    }
-  }
-  return false;
-}
-
-std::string tokens(uint64_t n) { return fmt::format("{} token{}", n, n == 1 ? "" : "s"); }
-
 double tokens_per_pass(const RunFigures& f) {
   return f.decode_passes > 0 ? static_cast<double>(f.decode_tokens) / static_cast<double>(f.decode_passes) : 0;
 }
@@ -37,8 +22,9 @@ double tokens_per_pass(const RunFigures& f) {
 std::string roof_words(const RunFigures& f) {
   if (f.decode_tokens == 0 || f.bound_tokens_per_s <= 0) return "";
   if (!f.bound_measured) return "`ridge probe` tells how far from the bound";
-  return fmt::format("{:.0f} % of the bound ({:.1f} {}/s)", f.bound_share * 100, f.bound_tokens_per_s,
-                     f.decode_passes == f.decode_tokens ? "tok" : "passes");
+  return fmt::format("{:.0f} % of the bound ({:.1f} {}/s{})", f.bound_share * 100, f.bound_tokens_per_s,
+                     f.decode_passes == f.decode_tokens ? "tok" : "passes",
+                     f.bound_contended ? ", contended: `ridge probe` again" : "");
 }
 
 // "no pressure; 64 of 80 pinned blocks (300 MiB) may go" or what pressure did.
@@ -109,6 +95,7 @@ RunFigures run_figures(const Engine& engine) {
   const double passes_per_s = per_second(t.decode_passes, t.decode);
   if (f.bound_tokens_per_s > 0) f.bound_share = passes_per_s / f.bound_tokens_per_s;
   f.bound_measured = engine.rates().measured();
+  f.bound_contended = !engine.rates().contention.empty();
   f.memory_gb_per_s = passes_per_s * static_cast<double>(engine.plan().program.memory_bytes_of_a_pass()) / 1e9;
   f.read_roof_share = f.memory_gb_per_s * 1e9 / engine.rates().memory;
   if (passes_s > 0) f.storage_gb_per_s = static_cast<double>(f.bytes_read) / passes_s / 1e9;
@@ -122,8 +109,9 @@ std::string run_summary(const Engine& engine) {
   auto add = [&](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : " · ") + part;
   };
-  if (f.prompt_tokens > 0) add(fmt::format("prompt {} at {:.1f}/s", tokens(f.prompt_tokens), f.prompt_tokens_per_s));
-  if (f.decode_tokens > 0) add(fmt::format("{} at {:.1f}/s", tokens(f.decode_tokens), f.decode_tokens_per_s));
+  if (f.prompt_tokens > 0)
+    add(fmt::format("prompt {} at {:.1f}/s", counted(f.prompt_tokens, "token"), f.prompt_tokens_per_s));
+  if (f.decode_tokens > 0) add(fmt::format("{} at {:.1f}/s", counted(f.decode_tokens, "token"), f.decode_tokens_per_s));
   if (f.drafted_tokens > 0) add(fmt::format("{:.2f} tokens per pass", tokens_per_pass(f)));
   add(engine.budget_is_promise()
           ? fmt::format("peak {} of {}", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes))
@@ -142,15 +130,15 @@ std::string run_table(const Engine& engine) {
     text += fmt::format("  {:<22} {}\n", name, value);
   };
   row("load", fmt::format("{:.2f} s, {}", f.load_s, format_bytes(f.load_bytes)));
-  row("prompt", fmt::format("{} tokens, {:.1f} tok/s", f.prompt_tokens, f.prompt_tokens_per_s));
-  row("decode", fmt::format("{} tokens, {:.1f} tok/s", f.decode_tokens, f.decode_tokens_per_s));
+  row("prompt", fmt::format("{}, {:.1f} tok/s", counted(f.prompt_tokens, "token"), f.prompt_tokens_per_s));
+  row("decode", fmt::format("{}, {:.1f} tok/s", counted(f.decode_tokens, "token"), f.decode_tokens_per_s));
   if (engine.verify_tokens() > 1) {
     row("drafts", fmt::format("{} checked, {} right: {:.2f} tokens per pass, {:.1f} % of the time spent on guessing",
                               f.drafted_tokens, f.accepted_tokens, tokens_per_pass(f), 100 * f.draft_share));
   }
-  auto roof = [](double share, double rate, bool measured) {
-    return fmt::format("{:.0f} % of the {} roof of {:.1f} GB/s", share * 100, measured ? "measured" : "assumed",
-                       rate / 1e9);
+  const Rates& rates = engine.rates();
+  auto roof = [&](double share, double rate, bool measured) {
+    return fmt::format("{:.0f} % of the {} roof of {:.1f} GB/s", share * 100, rate_word(rates, measured), rate / 1e9);
   };
   row("memory at decode", fmt::format("{:.2f} GB/s of weights, {}", f.memory_gb_per_s,
                                       roof(f.read_roof_share, engine.rates().memory, engine.rates().memory_measured)));
@@ -159,8 +147,8 @@ std::string run_table(const Engine& engine) {
   row("found in memory", fmt::format("{:.1f} % of block visits", f.hit_ratio * 100));
   if (f.experts_asked > 0) {
     row("experts",
-        fmt::format("{:.1f} % of {} unpinned blocks were in a slot; {} of the rest passed by their layer's cache",
-                    f.expert_hit_ratio * 100, f.experts_asked, f.experts_passed));
+        fmt::format("{:.1f} % of {} in a slot; {} of the rest passed by their layer's cache", f.expert_hit_ratio * 100,
+                    counted(f.experts_asked, "unpinned block was", "unpinned blocks were"), f.experts_passed));
   }
   row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
   row("I/O", engine.source().io_description());
@@ -169,7 +157,11 @@ std::string run_table(const Engine& engine) {
       fmt::format("{:.2f} ms: storage {:.2f}, memory {:.2f}, memory and rearranging {:.2f} ({})", b.seconds() * 1e3,
                   b.storage_s * 1e3, b.memory_s * 1e3, b.rearrange_s * 1e3,
                   f.bound_measured ? "rates of ridge probe" : "assumed rates, run `ridge probe`"));
-  if (f.decode_tokens > 0) row("share of the bound", fmt::format("{:.0f} %", f.bound_share * 100));
+  if (f.bound_contended) row("", contention_sentence(rates));
+  if (f.decode_tokens > 0) {
+    row("share of the bound",
+        fmt::format("{:.0f} %{}", f.bound_share * 100, f.bound_contended ? ", of a contended bound" : ""));
+  }
   if (engine.live() != nullptr) row("live budget", live_words(engine));
   row("numerics", name_of(engine.numerics()));
   row("peak memory",
@@ -204,6 +196,7 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"bound_tokens_per_s", f.bound_tokens_per_s},
           {"bound_share", f.bound_share},
           {"bound_measured", f.bound_measured},
+          {"bound_contended", f.bound_contended},
           {"live", live_json(engine)},
           {"numerics", name_of(engine.numerics())},
           {"io", engine.source().io_description()}};
@@ -213,9 +206,7 @@ std::string explanation(const Engine& engine) {
   std::string text = fmt::format("plan for {} ({})\n", format_bytes(engine.budget()), engine.budget_reason());
   for (const std::string& reason : engine.plan().reasons) text += fmt::format("  {}\n", reason);
   text += fmt::format("memory\n{}kernels\n", engine.plan().account.table());
-  for (const std::string& reason : engine.kernels().reasons) {
-    if (concerns(reason, engine.plan().program)) text += fmt::format("  {}\n", reason);
-  }
+  for (const std::string& reason : engine.kernel_reasons()) text += fmt::format("  {}\n", reason);
   text += fmt::format("reading\n  {}\n", engine.source().io_description());
   return text;
 }

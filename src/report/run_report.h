@@ -28,8 +28,9 @@ struct RunFigures {
   double bound_share = 0;         // decode speed against it
   double read_roof_share = 0;     // memory rate of decoding against the probe's read roof
   double storage_gb_per_s = 0, storage_roof_share = 0;
-  bool bound_measured = false;  // by `ridge probe`, else by assumed rates
-  double memory_gb_per_s = 0;   // weights read from memory while decoding
+  bool bound_contended = false;  // others used the machine while it was measured
+  bool bound_measured = false;   // by `ridge probe`, else by assumed rates
+  double memory_gb_per_s = 0;    // weights read from memory while decoding
 };
 RunFigures run_figures(const Engine& engine);
 

@@ -18,14 +18,15 @@ uint64_t whole_bytes(double bytes) { return static_cast<uint64_t>(bytes + 0.5); 
 std::string host_table(const HostReport& report) {
   const sim::StorageQueue& q = report.host.storage;
   std::string text = fmt::format(
-      "{} on {}, {} thread{}, budget {}\n"
-      "weights {}, pinned {}, {} slots of {}; bound {:.1f} ms\n"
+      "{} on {}, {}, budget {}\n"
+      "weights {}, pinned {}, {} of {}; bound {:.1f} ms\n"
       "panels {:.1f} GB/s, rows {:.1f} GB/s; storage {:.2f} GB/s, {:.0f} µs a request and {:.0f} µs latency, {} of "
       "{}\n\n",
-      report.input, report.machine, report.threads, report.threads == 1 ? "" : "s", format_bytes(report.budget),
-      format_bytes(report.weights), format_bytes(report.pinned), report.slots, format_bytes(report.slot_bytes),
-      report.bound_s * 1e3, report.host.panel_bytes_per_s / 1e9, report.host.row_bytes_per_s / 1e9, q.bytes_per_s / 1e9,
-      q.request_s * 1e6, q.latency_s * 1e6, q.depth, format_bytes(q.request_bytes));
+      report.input, report.machine, counted(static_cast<uint64_t>(report.threads), "thread"),
+      format_bytes(report.budget), format_bytes(report.weights), format_bytes(report.pinned),
+      counted(report.slots, "slot"), format_bytes(report.slot_bytes), report.bound_s * 1e3,
+      report.host.panel_bytes_per_s / 1e9, report.host.row_bytes_per_s / 1e9, q.bytes_per_s / 1e9, q.request_s * 1e6,
+      q.latency_s * 1e6, q.depth, format_bytes(q.request_bytes));
   text += fmt::format("{:<20} {:>8} {:>9} {:>9} {:>10} {:>6}\n", "", "tok/s", "ms/pass", "waits ms", "read", "hits");
   for (const HostRow& row : report.rows) {
     text += fmt::format("{:<20} {:>8.2f} {:>9.2f} {:>9.2f} {:>10} {:>5.1f}%  {}\n", row.name,
@@ -65,10 +66,10 @@ nlohmann::ordered_json host_json(const HostReport& report) {
 }
 
 std::string replay_table(const ReplayReport& report) {
-  std::string text =
-      fmt::format("{}{}: {} visits of {} blocks in {} passes; the cache holds {}\n\n", report.input,
-                  report.model.empty() ? "" : " (" + report.model + ")", format_count(report.accesses),
-                  format_count(report.distinct), format_count(report.passes), format_bytes(report.capacity));
+  std::string text = fmt::format("{}{}: {} of {} in {}; the cache holds {}\n\n", report.input,
+                                 report.model.empty() ? "" : " (" + report.model + ")",
+                                 counted(report.accesses, "visit"), counted(report.distinct, "block"),
+                                 counted(report.passes, "pass", "passes"), format_bytes(report.capacity));
   text += fmt::format("{:<14} {:>10} {:>7} {:>10}\n", "", "hits", "", "of bytes");
   for (const ReplayRow& row : report.rows) {
     text += fmt::format("{:<14} {:>10} {:>6.1f}% {:>9.1f}%  {}\n", row.name, format_count(row.stats.hits),

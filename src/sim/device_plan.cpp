@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.h"
+
 #include "sim/device_study.h"
 
 namespace ridge::sim {
@@ -57,8 +59,8 @@ void explain(DevicePlan& plan, const ContextDevice& device, const StudyRun& none
   if (plan.pinned.empty()) {
     say("nothing is pinned: it would save no more than half a percent");
   } else {
-    say(fmt::format("{} of {} contexts are pinned, by seconds of lifecycle per MiB", plan.pinned.size(),
-                    device.contexts.size()));
+    say(fmt::format("{} of {} pinned, by seconds of lifecycle per MiB", plan.pinned.size(),
+                    counted(device.contexts.size(), "context is", "contexts are")));
   }
   const double bound = device.other_s + options.computed_steps * pass_bound_s(device, options.lock);
   say(fmt::format(

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "text/jinja_builtins.h"
 #include "text/jinja_lexer.h"
 #include "text/jinja_operators.h"
@@ -150,7 +151,8 @@ Result<void> Runtime::assign(const Target& target, const Value& value) {
   if (!target.name.empty()) return set_name(target.name, value);
   const std::vector<Value> parts = RIDGE_TRY(elements(value));
   if (parts.size() != target.parts.size()) {
-    return fail(fmt::format("{} values cannot be unpacked into {} names", parts.size(), target.parts.size()));
+    return fail(fmt::format("{} cannot be unpacked into {}", counted(parts.size(), "value"),
+                            counted(target.parts.size(), "name")));
   }
   for (size_t i = 0; i < parts.size(); ++i) RIDGE_TRY(assign(target.parts[i], parts[i]));
   return {};

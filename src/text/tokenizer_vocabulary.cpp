@@ -60,8 +60,8 @@ Result<std::optional<TokenId>> special_id(const Metadata& metadata, std::string_
 }
 
 Error length_error(const Metadata& metadata, std::string_view key, size_t length, size_t vocabulary) {
-  return bad_input(fmt::format("{}: {} has {} entries, but there are {} tokens; convert the model again",
-                               metadata.where, key, format_count(length), format_count(vocabulary)));
+  return bad_input(fmt::format("{}: {} has {}, but there are {} tokens; convert the model again", metadata.where, key,
+                               length == 1 ? "1 entry" : format_count(length) + " entries", format_count(vocabulary)));
 }
 
 }  // namespace

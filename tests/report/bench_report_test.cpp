@@ -42,8 +42,11 @@ BenchReport some_report() {
 
 TEST(BenchReport, JsonHasThePromisedFields) {
   auto json = nlohmann::json::parse(bench_text(some_report(), BenchFormat::json));
-  EXPECT_EQ(json.size(), 2u);
+  EXPECT_EQ(json.size(), 3u);
   EXPECT_EQ(json["machine"]["cpu"], "A \"quoted\", CPU");
+  EXPECT_EQ(json["machine"]["label"], "");
+  EXPECT_EQ(json["model"]["path"], "m.gguf");
+  EXPECT_EQ(json["model"]["weight_bytes"], 1234);
   ASSERT_EQ(json["results"].size(), 2u);
   const auto& r = json["results"][0];
   EXPECT_EQ(r["test"], "decode");

@@ -1,0 +1,281 @@
+// ridge roofline: every phase and operator of a model under the roofs of a machine, and what limits it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "analyze/roofline_analytic.h"
+#include "analyze/roofline_run.h"
+#include "analyze/roofline_sweep.h"
+#include "analyze/shape_model.h"
+#include "base/log.h"
+#include "base/number_list.h"
+#include "base/progress.h"
+#include "cli/common.h"
+#include "format/output_file.h"
+#include "machine/cpu.h"
+#include "report/paper_report.h"
+#include "report/roofline_html.h"
+#include "report/roofline_report.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  ridge roofline smollm2-135m\n"
+    "  ridge roofline a.gguf b.gguf --scenarios siso,liso --lengths 64,1024\n"
+    "  ridge roofline model.gguf --memory 300M --json\n"
+    "  ridge roofline shape:llama-3.2-1b --machine m1-pro.toml rtx-3090.toml\n"
+    "  ridge roofline model.gguf --sweep context -o report.html\n"
+    "  ridge roofline --paper-compat\n\n"
+    "A model may be a shape without weights: shape:NAME, or a .json file that\n"
+    "describes one; it needs --machine.\n"
+    "Exit code 70: a point lies above its roof, so something is counted or\n"
+    "measured wrong; the report is written all the same.";
+
+struct Flags {
+  EngineFlags engine;
+  std::vector<std::string> models, machines;
+  std::string scenarios = "siso,liso,silo,lilo", lengths = "128,4096";
+  uint64_t decode_tokens = 32;
+  int repetitions = 3;
+  std::optional<std::string> sweep, html, svg;
+  bool json = false, csv = false, paper = false;
+};
+
+Result<RooflineFormat> format_of(const Flags& flags) {
+  if (flags.json && flags.csv) return usage_error("--json and --csv exclude one another: give one");
+  if (flags.json) return RooflineFormat::json;
+  return flags.csv ? RooflineFormat::csv : RooflineFormat::table;
+}
+
+Result<ScenarioLengths> lengths_of(const Flags& flags) {
+  // Longer texts than any context has would only overflow sums.
+  constexpr uint64_t kMost = uint64_t{1} << 24;
+  const std::vector<uint64_t> numbers = RIDGE_TRY(parse_numbers(flags.lengths, "--lengths"));
+  if (numbers.size() != 2) {
+    return usage_error(fmt::format("--lengths {}: give two numbers of tokens, short and long", flags.lengths));
+  }
+  for (uint64_t n : numbers) {
+    if (n < 1 || n > kMost) {
+      return usage_error(fmt::format("--lengths {}: {} is no usable length: give 1 to {}", flags.lengths, n, kMost));
+    }
+  }
+  return ScenarioLengths{.short_tokens = numbers[0], .long_tokens = numbers[1]};
+}
+
+Result<std::vector<Scenario>> scenarios_of(const Flags& flags, const std::optional<Sweep>& sweep) {
+  const ScenarioLengths lengths = RIDGE_TRY(lengths_of(flags));
+  if (sweep == Sweep::context) return context_scenarios(lengths);
+  return pick_scenarios(flags.scenarios, lengths);
+}
+
+bool is_shape(const std::string& model) { return model.starts_with("shape:") || model.ends_with(".json"); }
+
+Result<ModelShape> shape_named(const std::string& model) {
+  constexpr std::string_view kPrefix = "shape:";
+  if (!model.starts_with(kPrefix)) return parse_shape(RIDGE_TRY(read_text(model)), model);
+  if (const ModelShape* shape = find_shape(model.substr(kPrefix.size()))) return *shape;
+  std::string names;
+  for (const ModelShape& s : known_shapes()) names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
+  return usage_error(fmt::format("{}: no such shape; there are {}, or name a .json file", model, names));
+}
+
+// The models of an argument: one, or the variants of a sweep.
+Result<std::vector<std::unique_ptr<Model>>> models_of(const std::string& name, const std::optional<Sweep>& sweep) {
+  std::vector<std::unique_ptr<Model>> models;
+  if (!is_shape(name)) {
+    if (sweep && is_of_shapes(*sweep)) {
+      return usage_error(fmt::format("--sweep {} varies a shape: give shape:NAME or a .json file instead of {}",
+                                     name_of(*sweep), name));
+    }
+    models.push_back(RIDGE_TRY(Model::open(RIDGE_TRY(resolve_model(name)))));
+    return models;
+  }
+  const ModelShape shape = RIDGE_TRY(shape_named(name));
+  std::vector<ModelShape> variants = {shape};
+  if (sweep && is_of_shapes(*sweep)) variants = sweep_shapes(*sweep, shape);
+  for (const ModelShape& v : variants) models.push_back(RIDGE_TRY(make_shape_model(v)));
+  return models;
+}
+
+// Over depth, the time of a token is that of the head and the start, and as much again for every layer.
+void note_depth(RooflineReport& report, const std::string& machine, const std::map<std::string, uint32_t>& layers) {
+  std::map<std::string, std::vector<TimeSample>> by_scenario;
+  for (const RooflinePoint& p : report.points) {
+    if (p.op != "all" || p.phase != BenchTest::decode || p.machine != machine || !layers.contains(p.model)) continue;
+    by_scenario[p.scenario].push_back(
+        {static_cast<double>(layers.at(p.model)), p.seconds / static_cast<double>(p.tokens)});
+  }
+  for (const auto& [scenario, samples] : by_scenario) {
+    const auto fit = fit_time(samples);
+    if (!fit) continue;
+    report.notes.push_back(fmt::format("{} on {}: a token of decode takes {:.3g} ms + {:.3g} ms for each layer",
+                                       scenario, machine, fit->t0 * 1e3, fit->tau * 1e3));
+  }
+}
+
+// Nothing is run: the bounds by the figures of each machine.
+Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, RooflineReport& report) {
+  if (sweep == Sweep::threads) return usage_error("--sweep threads measures: leave --machine out");
+  AnalyticOptions options;
+  options.scenarios = RIDGE_TRY(scenarios_of(flags, sweep));
+  if (flags.engine.kv_type) options.rules.kv_type = RIDGE_TRY(parse_kv_type(*flags.engine.kv_type));
+  options.rules.exact = RIDGE_TRY(parse_numerics(flags.engine.numerics)) == Numerics::exact;
+  std::vector<MachineProfile> machines;
+  for (const std::string& machine : flags.machines) machines.push_back(RIDGE_TRY(load_profile(machine)));
+  for (const std::string& name : flags.models) {
+    std::map<std::string, uint32_t> layers;
+    for (const auto& model : RIDGE_TRY(models_of(name, sweep))) {
+      report.models.push_back({.name = model->config().name,
+                               .architecture = model->config().architecture,
+                               .path = name,
+                               .weight_bytes = model->program({}, {}).memory_bytes_of_a_pass()});
+      layers[model->config().name] = model->config().layers;
+      for (const MachineProfile& machine : machines) {
+        RIDGE_TRY(add_analytic_points(*model, machine, options, report));
+      }
+    }
+    if (sweep != Sweep::depth) continue;
+    for (const MachineProfile& machine : machines) note_depth(report, machine.name, layers);
+  }
+  return {};
+}
+
+std::string utc_now() {
+  std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+// 1, 2, 4 … and all of them.
+std::vector<int> thread_counts(int most) {
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
+}
+
+Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, RooflineReport& report) {
+  RooflineOptions options;
+  options.scenarios = RIDGE_TRY(scenarios_of(flags, sweep));
+  options.decode_tokens = flags.decode_tokens;
+  options.repetitions = flags.repetitions;
+  options.interrupted = &interrupt_flag();
+  std::vector<int> threads = {0};  // as the engine's flags say
+  if (sweep == Sweep::threads) threads = thread_counts(flags.engine.threads.value_or(report.machine.cpus));
+  Progress bar("measuring", roofline_work(options) * flags.models.size() * threads.size(), ProgressUnit::items);
+  options.progress = [&](uint64_t tokens) { bar.advance(tokens); };
+  for (const std::string& model : flags.models) {
+    EngineFlags engine = flags.engine;
+    engine.model = model;
+    options.engine = RIDGE_TRY(engine_options(engine));
+    for (int count : threads) {
+      if (count > 0) options.engine.threads = count;
+      RIDGE_TRY(measure_roofline(options, report));
+      if (report.interrupted) return {};
+    }
+  }
+  return {};
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  OutputFile out = RIDGE_TRY(OutputFile::create(path));
+  RIDGE_TRY(out.write(text));
+  return out.commit();
+}
+
+// The command that would give the same report.
+std::string command_of(const Flags& flags) {
+  std::string text = "ridge roofline";
+  for (const std::string& model : flags.models) text += " " + model;
+  if (!flags.machines.empty()) text += fmt::format(" --machine {}", fmt::join(flags.machines, " "));
+  if (flags.sweep) text += " --sweep " + *flags.sweep;
+  text += fmt::format(" --scenarios {} --lengths {} -n {} -r {}", flags.scenarios, flags.lengths, flags.decode_tokens,
+                      flags.repetitions);
+  if (flags.engine.threads) text += fmt::format(" -t {}", *flags.engine.threads);
+  if (flags.engine.memory) text += " -m " + *flags.engine.memory;
+  return text;
+}
+
+// Said on stderr too: the result may have gone into a file.
+Result<void> verdict(const RooflineReport& report) {
+  uint64_t count = 0;
+  const RooflinePoint* first = nullptr;
+  for (const RooflinePoint& p : report.points) {
+    if (!p.above) continue;
+    if (first == nullptr) first = &p;
+    ++count;
+  }
+  if (first == nullptr) return {};
+  return Error{ErrorCode::bug, fmt::format("{} of {} points above their roofs; {}, {}: {}", count, report.points.size(),
+                                           first->model, first->scenario, first->sentence)};
+}
+
+Result<void> run(const Flags& flags) {
+  const RooflineFormat format = RIDGE_TRY(format_of(flags));
+  if (flags.paper) {
+    if (!flags.models.empty()) return usage_error("--paper-compat speaks of the paper's models: leave MODEL out");
+    if (format == RooflineFormat::csv) return usage_error("--paper-compat prints tables, or JSON with --json");
+    return print(format == RooflineFormat::json ? paper_json().dump(2) + "\n" : paper_text());
+  }
+  if (flags.models.empty()) return usage_error("a MODEL is missing; see `ridge roofline --help`");
+  if (flags.decode_tokens < 1) return usage_error("--tokens 0 measures no decoding: give 1 or more");
+  RooflineReport report;
+  report.version = RIDGE_VERSION;
+  report.numerics = flags.engine.numerics;
+  report.machine = {
+      .cpu = cpu_info().model, .isa = {}, .cpus = static_cast<int>(usable_cpus().size()), .measured_at = utc_now()};
+  const bool shapes = std::any_of(flags.models.begin(), flags.models.end(), is_shape);
+  if (shapes && flags.machines.empty()) {
+    return usage_error("a shape has no weights to run: name machines to place it on with --machine");
+  }
+  std::optional<Sweep> sweep;
+  if (flags.sweep) sweep = RIDGE_TRY(parse_sweep(*flags.sweep));
+  if (sweep && is_of_shapes(*sweep) && flags.machines.empty()) {
+    return usage_error(fmt::format("--sweep {} is computed: name machines with --machine", *flags.sweep));
+  }
+  RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
+  if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
+  RIDGE_TRY(print(roofline_text(report, format)));
+  if (flags.html) RIDGE_TRY(write_file(*flags.html, roofline_html(report, {.command = command_of(flags)})));
+  if (flags.svg) RIDGE_TRY(write_file(*flags.svg, first_roofline_svg(report)));
+  return verdict(report);
+}
+
+}  // namespace
+
+void add_roofline(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = app.add_subcommand("roofline", "show what limits a model: its phases and operators under the roofs");
+  add_engine_flags(*command, flags->engine);
+  command->remove_option(command->get_option("MODEL"));
+  auto add = [&](const char* names, auto& value, const char* type, const char* what) {
+    return command->add_option(names, value, what)->type_name(type);
+  };
+  add("MODEL", flags->models, "", "GGUF files, .ridge packs, or names from `ridge models`");
+  add("--machine", flags->machines, "FILES", "place it on these profiles instead of running it");
+  add("--scenarios", flags->scenarios, "LIST", "of siso, liso, silo, lilo (default: all)");
+  add("--lengths", flags->lengths, "S,L", "tokens that are short and long")->capture_default_str();
+  add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")->capture_default_str();
+  add("-r,--repetitions", flags->repetitions, "N", "runs of each phase, 1 to 50")->capture_default_str();
+  add("--sweep", flags->sweep, "AXIS", "along depth, type, attention, context or threads");
+  add("-o,--output", flags->html, "FILE", "also write a page with charts (HTML)");
+  add("--svg", flags->svg, "FILE", "also draw the first scenario");
+  command->add_flag("--paper-compat", flags->paper, "the figures of RooflineBench, and the physical ones");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->add_flag("--csv", flags->csv, "print comma-separated values");
+  command->footer(kExamples);
+  on_run(*command, [flags] { return run(*flags); });
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,191 @@
+#include "report/roofline_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+
+namespace ridge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+// One level deep, for formats that have columns.
+Json flat_point(const RooflinePoint& p) {
+  const bool placed = p.placed.roof != Roof::none;
+  auto if_placed = [&](double value) { return placed ? Json(value) : Json(nullptr); };
+  return {{"model", p.model},
+          {"scenario", p.scenario},
+          {"phase", name_of(p.phase)},
+          {"operator", p.op},
+          {"oi", if_placed(p.placed.oi)},
+          {"flops_per_s", p.seconds > 0 ? Json(p.work.ops() / p.seconds) : Json(nullptr)},
+          {"bytes_per_s", p.seconds > 0 ? Json(p.work.bytes() / p.seconds) : Json(nullptr)},
+          {"roof", name_of(p.placed.roof)},
+          {"eta", if_placed(p.placed.eta)},
+          {"phi", if_placed(p.placed.phi)},
+          {"phi_normalised", if_placed(p.placed.phi_normalised)},
+          {"mbu", if_placed(p.placed.mbu)},
+          {"mfu", if_placed(p.placed.mfu)},
+          {"above_roof", p.above.has_value()},
+          {"limit_flops_per_s", p.above ? Json(p.above->limit_ops_per_s) : Json(nullptr)},
+          {"machine", p.machine},
+          {"measured", p.measured},
+          {"threads", p.threads},
+          {"prompt", p.prompt},
+          {"answer", p.answer},
+          {"tokens", p.tokens},
+          {"depth", p.depth},
+          {"passes", p.passes},
+          {"tokens_per_s", number_or_null(p.tokens_per_s())},
+          {"seconds", p.seconds},
+          {"seconds_low", p.seconds_low},
+          {"seconds_high", p.seconds_high},
+          {"coverage", p.coverage},
+          {"share", p.share},
+          {"bound_seconds", p.bound_s},
+          {"residual_seconds", p.seconds - p.bound_s},
+          {"flops", p.work.cost.flops},
+          {"int_ops", p.work.cost.int_ops},
+          {"weight_bytes", p.work.cost.memory_bytes},
+          {"kv_bytes", p.work.cost.kv_bytes},
+          {"activation_bytes", p.work.cost.activation_bytes},
+          {"streamed_bytes", p.work.streamed_bytes},
+          {"footprint_bytes", p.footprint_bytes},
+          {"level", p.level},
+          {"peak_flops_per_s", if_placed(p.placed.peak)},
+          {"ridge_oi", if_placed(p.placed.ridge)},
+          {"roof_flops_per_s", if_placed(p.placed.roof_ops_per_s)},
+          {"read_roof_gb_per_s", number_or_null(p.roofs.read_gb_per_s)},
+          {"storage_roof_gb_per_s", number_or_null(p.roofs.storage_gb_per_s)},
+          {"int8_peak_gop_per_s", number_or_null(p.roofs.int8_gops)},
+          {"float_peak_gop_per_s", number_or_null(p.roofs.float_gops)},
+          {"contended", !p.contention.empty()},
+          {"contention", p.contention},
+          {"sentence", p.sentence}};
+}
+
+// RFC 4180.
+std::string csv_field(const Json& value) {
+  std::string text = value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv(const RooflineReport& report) {
+  std::string text;
+  for (const RooflinePoint& p : report.points) {
+    const Json row = flat_point(p);  // outlives its items
+    std::string names, values;
+    for (const auto& [name, value] : row.items()) {
+      names += (names.empty() ? "" : ",") + name;
+      values += (values.empty() ? "" : ",") + csv_field(value);
+    }
+    if (text.empty()) text = names + "\r\n";
+    text += values + "\r\n";
+  }
+  return text;
+}
+
+std::string figure(double value) {
+  if (value <= 0) return "-";
+  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
+
+std::string table_row(const RooflinePoint& p) {
+  const bool whole = p.op == "all";
+  std::string text = fmt::format("{:<11}{:>10}{:>7}", whole ? std::string(name_of(p.phase)) : "  " + p.op,
+                                 whole ? figure(p.tokens_per_s()) : "", percent(p.share));
+  if (p.placed.roof == Roof::none) return text + "\n";
+  const Placed& at = p.placed;
+  text += fmt::format("{:>9}{:>9}{:>8}  {:<7}{:>6}{:>7}{:>7}{:>7}{:>7}{}\n", figure(at.oi), figure(at.ops_per_s * 1e-9),
+                      figure(at.bytes_per_s * 1e-9), at.roof == Roof::memory ? p.level : std::string(name_of(at.roof)),
+                      percent(at.eta), percent(at.mbu), percent(at.mfu), fmt::format("{:.2f}", at.phi),
+                      fmt::format("{:.2f}", at.phi_normalised), p.above ? " !" : "");
+  return text;
+}
+
+std::string table(const RooflineReport& report) {
+  std::string text;
+  if (!report.machine.isa.empty()) {
+    text = fmt::format("{}, kernels: {}\n", printable(report.machine.cpu), report.machine.isa);
+  }
+  std::string last, contention, roofs;
+  bool above = false;
+  for (const RooflinePoint& p : report.points) {
+    std::string title = fmt::format(
+        "{}, {}: {} tokens in, {} out; {}", printable(p.model), p.scenario, p.prompt, p.answer,
+        p.measured ? fmt::format("{} thread{}", p.threads, p.threads == 1 ? "" : "s") : printable(p.machine));
+    if (title != last) {
+      text += fmt::format("\n{}\n{:<11}{:>10}{:>7}{:>9}{:>9}{:>8}  {:<7}{:>6}{:>7}{:>7}{:>7}{:>7}\n", title, "",
+                          "tok/s", "time", "op/byte", "Gop/s", "GB/s", "roof", "eta", "MBU", "MFU", "phi", "phi n");
+      last = title;
+    }
+    text += table_row(p);
+    above = above || p.above;
+    if (contention.empty()) contention = p.contention;
+  }
+  text += "\n";
+  std::vector<std::string> said;
+  for (const RooflinePoint& p : report.points) {
+    if (p.op != "all" && !p.above) continue;
+    std::string line =
+        fmt::format("{}{}: {}.\n", printable(p.model), p.measured ? "" : " on " + printable(p.machine), p.sentence);
+    if (std::find(said.begin(), said.end(), line) == said.end()) text += line;
+    said.push_back(line);
+  }
+  for (const std::string& note : report.notes) text += printable(note) + "\n";
+  if (above) text += "! above the upper limit of its roof\n";
+  if (!contention.empty()) text += fmt::format("contended while measured: {}\n", contention);
+  return text;
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+nlohmann::ordered_json roofline_json(const RooflineReport& report) {
+  Json models = Json::array(), points = Json::array();
+  for (const RooflineModel& m : report.models) {
+    models.push_back(
+        {{"name", m.name}, {"architecture", m.architecture}, {"path", m.path}, {"weight_bytes", m.weight_bytes}});
+  }
+  for (const RooflinePoint& p : report.points) {
+    Json row = flat_point(p);
+    if (!p.samples.empty()) row["samples_s"] = p.samples;
+    points.push_back(std::move(row));
+  }
+  return {{"machine",
+           {{"cpu", report.machine.cpu},
+            {"isa", report.machine.isa},
+            {"cpus", report.machine.cpus},
+            {"measured_at", report.machine.measured_at}}},
+          {"version", report.version},
+          {"label", report.label},
+          {"numerics", report.numerics},
+          {"models", models},
+          {"notes", report.notes},
+          {"points", points}};
+}
+
+std::string roofline_text(const RooflineReport& report, RooflineFormat format) {
+  switch (format) {
+    case RooflineFormat::json:
+      return dump(roofline_json(report));
+    case RooflineFormat::csv:
+      return csv(report);
+    case RooflineFormat::table:
+      return table(report);
+  }
+  return {};
+}
+
+}  // namespace ridge

@@ -1,0 +1,20 @@
+// A roofline for people and machines: a table with a sentence for each phase, JSON, CSV. docs/roofline.md explains the
+// columns.
+//
+//   fmt::print("{}", roofline_text(report, RooflineFormat::table));
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "analyze/roofline_points.h"
+
+namespace ridge {
+
+enum class RooflineFormat : uint8_t { table, json, csv };
+
+std::string roofline_text(const RooflineReport& report, RooflineFormat format);
+// {"machine": …, "models": […], "points": [{"model", "scenario", "phase", "operator", "oi", …}]}; rates in units of 1.
+nlohmann::ordered_json roofline_json(const RooflineReport& report);
+
+}  // namespace ridge

@@ -1,0 +1,177 @@
+"""ridge roofline as people run it: measured and computed points, sweeps, the page, the paper's figures.
+
+usage: roofline_test.py --ridge PROGRAM --profiles FOLDER
+"""
+import argparse
+import csv
+import html.parser
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+sys.path.insert(0, os.path.dirname(__file__))
+import gguf_files  # noqa: E402
+
+failures = []
+OPERATORS = ["qkv", "attention", "output", "ffn", "head"]
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def run(*words):
+    return subprocess.run([A.ridge, "roofline", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+
+
+def fails(code, words, part):
+    r = run(*words)
+    said = [line for line in r.stderr.splitlines() if line.strip()]
+    check(r.returncode == code and part in r.stderr and len(said) == 1 and r.stdout == "",
+          f"{words}: exit {r.returncode}, says {r.stderr!r}, expected {code} and {part!r}")
+
+
+def report(*words):
+    r = run(*words, "--json")
+    # Tiny models live in the first cache, where timers are coarse: a point above its roof is not what is tested here.
+    check(r.returncode in (0, 70), f"{words}: exit {r.returncode}: {r.stderr}")
+    return json.loads(r.stdout)
+
+
+def measured(model):
+    thin = ["--lengths", "8,24", "-n", "4", "-r", "2", "-t", "1"]
+    whole = report(model, *thin)
+    points = whole["points"]
+    check({"machine", "points"} <= set(whole), "the report has no machine or points")
+    check(whole["machine"]["cpus"] >= 1, "the machine has no CPUs")
+    for scenario, prompt, answer in (("SISO", 8, 8), ("LISO", 24, 8), ("SILO", 8, 24), ("LILO", 24, 24)):
+        for phase, depth in (("prefill", 0), ("decode", prompt + answer // 2)):
+            mine = [p for p in points if p["scenario"] == scenario and p["phase"] == phase]
+            check([p["operator"] for p in mine] == ["all", *OPERATORS, "other"],
+                  f"{scenario} {phase} has {[p['operator'] for p in mine]}")
+            every = mine[0]
+            check(every["depth"] == depth and every["prompt"] == prompt and every["answer"] == answer,
+                  f"{scenario} {phase} is at depth {every['depth']}, expected {depth}")
+            check(every["oi"] > 0 and every["flops_per_s"] > 0 and every["eta"] > 0 and every["sentence"].startswith(phase),
+                  f"{scenario} {phase}: {every}")
+            for what in ("flops", "int_ops", "weight_bytes", "kv_bytes", "activation_bytes"):
+                check(sum(p[what] for p in mine[1:]) == every[what], f"{scenario} {phase}: operators' {what} do not add up")
+            # Times of the operators and of the rest are those of the phase.
+            check(abs(sum(p["seconds"] for p in mine[1:]) / every["seconds"] - 1) < 0.5, f"{scenario} {phase}: times")
+            check(abs(every["oi"] - (every["flops"] + every["int_ops"]) / (every["weight_bytes"] + every["kv_bytes"])) < 1e-6,
+                  f"{scenario} {phase}: OI is not operations by bytes")
+    # What two scenarios share is one measurement.
+    alike = [p for p in points if p["phase"] == "prefill" and p["prompt"] == 24 and p["operator"] == "all"]
+    check(len(alike) == 2 and alike[0]["seconds"] == alike[1]["seconds"], "LISO and LILO read the same prompt twice")
+    rows = list(csv.DictReader(io.StringIO(run(model, *thin, "--csv").stdout)))
+    check(len(rows) == len(points) and float(rows[0]["oi"]) > 0, f"--csv has {len(rows)} rows, expected {len(points)}")
+    context = report(model, "--lengths", "8,200", "-n", "2", "-r", "1", "-t", "1", "--sweep", "context")
+    check([p["prompt"] for p in context["points"] if p["operator"] == "all"] == [128, 128, 200, 200], "--sweep context")
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.outside = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "br", "rect", "line", "circle", "path"):
+            self.open.append(tag)
+        self.outside += [v for k, v in attrs if k in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        if tag in ("rect", "line", "circle", "path"):
+            return
+        check(self.open and self.open[-1] == tag, f"the page closes {tag} within {self.open[-3:]}")
+        if self.open:
+            self.open.pop()
+
+
+def pages(model):
+    page, svg = os.path.join(T, "page.html"), os.path.join(T, "chart.svg")
+    r = run(model, "--lengths", "8,24", "-n", "2", "-r", "1", "-t", "1", "-o", page, "--svg", svg)
+    check(r.returncode in (0, 70), f"-o: exit {r.returncode}: {r.stderr}")
+    text = open(page, encoding="utf-8").read()
+    parser = Page()
+    parser.feed(text)
+    check(not parser.open and not parser.outside, f"the page leaves {parser.open} open, refers to {parser.outside}")
+    check(text.count("<svg") == 4 and "prefers-color-scheme" in text and "ridge roofline" in text, "the page lacks a part")
+    xml.dom.minidom.parse(svg)
+
+
+def computed():
+    profiles = sorted(os.path.join(A.profiles, f) for f in os.listdir(A.profiles))
+    machines = [p for p in profiles if "figures" in open(p, encoding="utf-8").read()]
+    check(len(machines) >= 12, f"only {len(machines)} profiles have figures")
+    whole = report("shape:qwen2.5-1.5b", "--machine", *machines, "--scenarios", "siso")
+    phases = [p for p in whole["points"] if p["operator"] == "all"]
+    check(len(phases) == 2 * len(machines), f"{len(phases)} phases on {len(machines)} machines")
+    decode = {p["machine"]: p for p in phases if p["phase"] == "decode"}
+    check(len({round(p["oi"], 9) for p in decode.values()}) == 1, "the same model has different intensities")
+    check(all(not p["measured"] and not p["above_roof"] for p in whole["points"]), "computed points are above roofs")
+    pi = next(p for name, p in decode.items() if "Raspberry" in name)
+    # 3.1 GB of weights at 17.1 GB/s.
+    check(5.3 < pi["tokens_per_s"] < 5.6 and pi["roof"] == "memory", f"decode on the Pi 5: {pi['tokens_per_s']}")
+    shape = os.path.join(T, "shape.json")
+    with open(shape, "w", encoding="utf-8") as f:
+        json.dump({"name": "mine", "layers": 2, "width": 64, "ffn": 128, "vocabulary": 100, "heads": 4, "kv_heads": 2}, f)
+    mine = report(shape, "--machine", machines[0], "--scenarios", "siso", "--lengths", "1,1")["points"]
+    # One token: two layers of 64 x 64 (q), 2 x 32 x 64 (k, v), 64 x 64 (output), 3 x 64 x 128, and the head, in F16.
+    weights = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 128) + 112 * 64
+    check(mine[0]["weight_bytes"] == 2 * weights + 2 * 64, f"the shape has {mine[0]['weight_bytes']} bytes, by hand {2 * weights + 128}")
+    for sweep, names in (("depth", 9), ("type", 5), ("attention", 3)):
+        swept = report(shape, "--machine", machines[0], "--scenarios", "siso", "--sweep", sweep)
+        check(len(swept["models"]) == names, f"--sweep {sweep} has {len(swept['models'])} models")
+        check((sweep == "depth") == bool(swept["notes"]), f"--sweep {sweep} notes {swept['notes']}")
+    with open(shape, "w", encoding="utf-8") as f:
+        f.write('{"layers": 2, "width": 64}')
+    fails(3, [shape, "--machine", machines[0]], "'ffn' is missing")
+    fails(2, ["shape:qwen2.5-1.5b"], "--machine")
+    fails(2, ["shape:nobody", "--machine", machines[0]], "llama-3.2-1b")
+
+
+def paper():
+    text = run("--paper-compat")
+    check(text.returncode == 0 and "verdict" in text.stdout, "--paper-compat prints no verdicts")
+    whole = json.loads(run("--paper-compat", "--json").stdout)
+    check(len(whole["insights"]) == 6 and len(whole["machines"]) == 5, "--paper-compat --json is not whole")
+    point = next(p for p in whole["points"] if (p["machine"], p["model"], p["type"], p["scenario"]) ==
+                 ("M1 Pro", "qwen2.5-1.5b", "F16", "LISO"))
+    check(round(point["compat"]["oi"]) == 18 and round(point["physical"]["decode_oi"], 1) == 1.0, f"{point}")
+
+
+def main():
+    model = os.path.join(T, "tiny.gguf")
+    with open(model, "wb") as f:
+        f.write(gguf_files.tiny(layers=2, dim=64, ffn=128).bytes())
+    measured(model)
+    pages(model)
+    computed()
+    paper()
+    fails(2, [], "MODEL")
+    fails(2, [model, "--lengths", "5"], "two numbers")
+    fails(2, [model, "--lengths", "0,5"], "no usable length")
+    fails(2, [model, "--scenarios", "sisi"], "sisi")
+    fails(2, [model, "--sweep", "sideways"], "sideways")
+    fails(2, [model, "--sweep", "depth"], "--machine")
+    fails(2, [model, "--json", "--csv"], "exclude")
+    fails(2, [model, "--context", "8"], "no room")
+    fails(2, [model, "-r", "0", "--lengths", "8,8"], "repetitions")
+    fails(3, [os.path.join(T, "absent.gguf")], "absent.gguf")
+    for failure in failures:
+        print(failure)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ridge", required=True)
+    parser.add_argument("--profiles", required=True)
+    A = parser.parse_args()
+    with tempfile.TemporaryDirectory() as T:
+        main()
