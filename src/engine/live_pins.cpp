@@ -13,7 +13,9 @@ namespace {
 LiveOptions completed(LiveOptions options, const StreamingSource& source, const PressureReader& reader) {
   constexpr uint64_t kSteps = 8, kSmallestStep = 8 * kMiB;
   if (options.floor == 0) options.floor = default_floor(reader().available.value_or(0));
-  if (options.step == 0) options.step = std::max(source.elastic_state().bytes / kSteps, kSmallestStep);
+  const ElasticState state = source.elastic_state();
+  if (options.step == 0) options.step = std::max(state.bytes / kSteps, kSmallestStep);
+  options.step = std::max(options.step, state.largest_step);
   return options;
 }
 

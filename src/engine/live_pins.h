@@ -33,7 +33,8 @@ struct LiveStats {
 class LivePins {
  public:
   // The source must outlive this. Where they are 0, floor and step are chosen: default_floor(), and an eighth of what
-  // may go, at least 8 MiB. A reader that is given is asked before every pass instead of the system.
+  // may go, at least 8 MiB. A step is never smaller than what goes together. A reader that is given is asked before
+  // every pass instead of the system.
   LivePins(LiveOptions options, StreamingSource& source, PressureReader reader = {});
 
   // Looks at most every 250 ms: a look reads a few small files of /proc and /sys. What cannot be read again keeps

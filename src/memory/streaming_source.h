@@ -48,7 +48,8 @@ struct SourceMemory {
 // Pinned blocks that may be given back, and those of them that are.
 struct ElasticState {
   uint32_t blocks = 0, gone = 0;
-  uint64_t bytes = 0;  // of all of them, as panels
+  uint64_t bytes = 0;         // of all of them, as panels
+  uint64_t largest_step = 0;  // the most that go or come together: less cannot be asked for
 };
 
 class StreamingSource : public WeightSource {

@@ -36,10 +36,11 @@ std::string live_words(const Engine& engine) {
     return fmt::format("no memory pressure; {} blocks ({}) may be released", state.blocks, format_bytes(state.bytes));
   }
   return fmt::format(
-      "{} released in {} steps ({:.1f} ms), {} read again in {} ({:.1f} ms, {} failed); {} of {} blocks "
+      "{} released in {} ({:.1f} ms), {} read again in {} ({:.1f} ms), {} of those failed; {} of {} blocks "
       "that may go stream now",
-      format_bytes(live.released_bytes), live.releases, ms(live.releasing), format_bytes(live.returned_bytes),
-      live.returns, ms(live.returning), live.failed_returns, state.gone, state.blocks);
+      format_bytes(live.released_bytes), counted(live.releases, "step"), ms(live.releasing),
+      format_bytes(live.returned_bytes), counted(live.returns + live.failed_returns, "step"), ms(live.returning),
+      live.failed_returns, state.gone, state.blocks);
 }
 
 nlohmann::ordered_json live_json(const Engine& engine) {
