@@ -2,11 +2,27 @@
 import json
 import os
 import subprocess
+import sys
+import time
 
 from harness import Skip, T, check, main, run, tiny_file, write
 
 WORDS = ["-p", "the", "-n", "24", "--temp", "0", "--ignore-eos"]
 SAYS = "memory pressure ("
+
+# Pages of a file are charged to whoever reads them into the cache: they must leave it first. The pause lets the run take
+# its base line of hits.
+FILLER = """
+import os, sys, time
+while True:
+    time.sleep(0.3)
+    file = os.open(sys.argv[1], os.O_RDONLY)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    while os.read(file, 1 << 20):
+        pass
+    os.close(file)
+"""
 
 
 class Cgroup:
@@ -39,15 +55,15 @@ class Cgroup:
             f.write(str(os.getpid()))
 
     def remove(self):
-        try:
-            if not self.v2:
-                self.write("memory.force_empty", 0)
-        except OSError:
-            pass
-        try:
-            os.rmdir(self.path)
-        except OSError:
-            pass
+        # What ended a moment ago may still be in it.
+        for _ in range(50):
+            try:
+                os.rmdir(self.path)
+                return
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.1)
 
 
 def json_run(model, *more):
@@ -63,7 +79,7 @@ def test_a_floor_that_is_never_reached_takes_all_pins(model):
     check(always["tokens"] == plain["tokens"], "live: the text differs when all pins are given back")
     live = always["stats"]["live"]
     check(live["releases"] >= 1 and live["released_blocks"] == live["blocks"] > 0, f"live: {live}")
-    check(said.count(SAYS) == live["releases"] + 1, f"live: each change is said once, and the end of the pins: {said}")
+    check(said.count("): released ") == live["releases"] and said.count(SAYS) <= live["releases"] + 1, f"live: each change is said once: {said}")
     check(always["stats"]["bytes_read"] > 0, "live: released pins are read")
     never, said = json_run(model, "--floor", "0")
     check(never["stats"]["live"] is None and never["tokens"] == plain["tokens"], f"live: --floor 0: {never['stats']}")
@@ -78,14 +94,12 @@ def test_a_floor_that_is_never_reached_takes_all_pins(model):
 def test_in_a_cgroup_that_others_fill(model):
     """Reading files beside the run fills the cgroup and hits its limit, which kills nobody."""
     limit = 64 * 2**20
-    file = write(os.path.join(T, "filler"), os.urandom(2**20) * 96)
-    words = ["-p", "the", "-n", "6000", "--temp", "0", "--ignore-eos", "--context", "8192", "--json"]
+    file = write(os.path.join(T, "filler"), os.urandom(2**20) * 72)
+    words = ["-p", "the", "-n", "3000", "--temp", "0", "--ignore-eos", "--context", "4096", "--json"]
     want = json.loads(run("run", model, *words).stdout)
     group = Cgroup(limit)
     try:
-        # One look, which takes the base line of hits, comes before the files are read.
-        filler = f"while sleep 0.3; do cat '{file}' > /dev/null; done"
-        reader = subprocess.Popen(["bash", "-c", filler], preexec_fn=group.enter, stdin=subprocess.DEVNULL)
+        reader = subprocess.Popen([sys.executable, "-c", FILLER, file], preexec_fn=group.enter, stdin=subprocess.DEVNULL)
         try:
             got = run("run", model, *words, "--memory", "56M", "--floor", "512M", preexec_fn=group.enter)
         finally:
@@ -105,7 +119,7 @@ def test_in_a_cgroup_that_others_fill(model):
 def tests():
     model = tiny_file(layers=3)
     test_a_floor_that_is_never_reached_takes_all_pins(model)
-    test_in_a_cgroup_that_others_fill(model)
+    test_in_a_cgroup_that_others_fill(tiny_file(layers=5, dim=96, ffn=512))  # seconds of generating
 
 
 main(tests)
