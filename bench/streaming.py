@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """How near decoding under a memory budget comes to its bound, and what llama.cpp does there: one table over budgets.
 
-  bench/streaming.py MODEL --budgets 250M,300M,480M [-t 2] [-n 16] [--rounds 7] [--context 512] [--llama-bench FILE] [-o results]
+  bench/streaming.py MODEL --budgets 250M,300M,480M [-t 2] [-n 16] [--rounds 7] [--context 512] [--llama-bench FILE]
+                     [--pins leading,none,lru] [-o results]
 
 Every round measures, in turn: Ridge with everything in memory; and for each budget, in a memory cgroup of exactly that
-size, Ridge with that budget, and llama.cpp (mmap, not repacked, as it would be killed otherwise). `ridge bench` replays the
+size, Ridge with that budget, with its other rules of pinning (--pins), and llama.cpp (mmap, not repacked, as it would be
+killed otherwise). `ridge bench` replays the
 run's own reads, with nobody computing, before and after each repetition: that is the storage speed of the bound, which is
 the slower of these reads and of computing with everything in memory. A page cache that is cold before every run is the
 rule for Ridge, which never uses it; for llama.cpp the cgroup starts with none of the file charged to it.
@@ -99,6 +101,13 @@ def measure(a, budgets):
                         "peak": x["peak_bytes"], "failures": group.failures(), "contended": x["contended"]}
             finally:
                 group.close()
+            for rule in a.pins:
+                group = Cgroup(limit)
+                try:
+                    x = result_of(group.run(ridge_words(a, "-m", name, "--pins", rule)), f"ridge --pins {rule} in {name}")
+                    cell["pins " + rule] = x["tokens_per_s"]
+                finally:
+                    group.close()
             if a.llama_bench:
                 group = Cgroup(limit)
                 try:
@@ -123,12 +132,18 @@ def table(a, budgets, rounds):
 
     lines = [f"{pathlib.Path(a.model).name}, context {a.context}, {a.threads} threads, medians of {a.rounds} rounds; everything in memory: "
              f"{statistics.median(r['resident'] for r in rounds):.1f} tok/s.", "",
-             "| budget | tok/s | bound | of the bound | its own reads alone | llama.cpp | times | failcnt |",
-             "|---|---|---|---|---|---|---|---|"]
+             "| budget | tok/s | bound | of the bound | its own reads alone |" +
+             "".join(f" pins {rule} | times |" for rule in a.pins) + " llama.cpp | times | failcnt |",
+             "|---|---|---|---|---|---|---|---|" + "---|---|" * len(a.pins)]
     for name, _ in budgets:
         mine, llama = over(name, "tok_s"), over(name, "llama")
+        rules = ""
+        for rule in a.pins:
+            # Of neighbours in time, since the machine is not the same for long.
+            times = statistics.median(r["budgets"][name]["tok_s"] / r["budgets"][name]["pins " + rule] for r in rounds)
+            rules += f" {shown(over(name, 'pins ' + rule))} | {times:.2f} |"
         lines.append(f"| {name} | {shown(mine)} | {shown(over(name, 'bound'))} | {100 * over(name, 'share'):.0f} % | "
-                     f"{shown(over(name, 'reading'))} | {shown(llama)} | {shown(mine / llama if llama else None)} | "
+                     f"{shown(over(name, 'reading'))} |{rules} {shown(llama)} | {shown(mine / llama if llama else None)} | "
                      f"{sum(r['budgets'][name]['failures'] for r in rounds)} |")
     return "\n".join(lines) + "\n"
 
@@ -143,6 +158,7 @@ def main():
     p.add_argument("--context", type=int, default=512)
     p.add_argument("--ridge", default=str(ROOT / "build/release/bin/ridge"))
     p.add_argument("--llama-bench", help="the program; without it llama.cpp is left out")
+    p.add_argument("--pins", type=lambda text: text.split(","), default=[], help="other rules of pinning: leading, none, lru")
     p.add_argument("-o", "--output", help="also write NAME.md and NAME.json")
     a = p.parse_args()
     if a.rounds < 1:

@@ -1,7 +1,7 @@
 # bash completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
 _ridge_options() {
-  local engine="--memory --context --threads --cpus --isa --numerics --kv-type --io"
+  local engine="--memory --floor --pins --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
       echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
@@ -44,6 +44,7 @@ _ridge() {
   done
   COMPREPLY=()
   case $previous in
+    --pins) mapfile -t COMPREPLY < <(compgen -W "planned leading none lru" -- "$current"); return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avx512 neon" -- "$current"); return ;;
     --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;

@@ -31,6 +31,8 @@ complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m g
 
 set -l engine '__fish_seen_subcommand_from run logits perplexity bench roofline sim plan'
 complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
+complete -c ridge -n "$engine" -l floor -x -d 'give pins back below this MemAvailable'
+complete -c ridge -n "$engine" -l pins -x -a 'planned leading none lru' -d 'how pins are chosen, to compare'
 complete -c ridge -n "$engine" -s c -l context -x -d 'positions to keep'
 complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'

@@ -65,6 +65,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       ->type_name("")
       ->required();
   command.add_option("-m,--memory", flags.memory, "hard limit for the whole process: 300M, 1.5G")->type_name("SIZE");
+  command.add_option("--floor", flags.floor, "give pins back below this MemAvailable; 0: never")->type_name("SIZE");
+  command.add_option("--pins", flags.pins, "to compare: planned (default), leading, none, lru")->type_name("NAME");
   command.add_option("-c,--context", flags.context, "positions (default: the model's, at most 4096)")->type_name("N");
   command.add_option("-t,--threads", flags.threads, "compute threads (default: all usable CPUs)")->type_name("N");
   command.add_option("--cpus", flags.cpus, "bind the threads to these: 0,2,4")->type_name("LIST");
@@ -99,6 +101,12 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
   EngineOptions o;
   o.path = RIDGE_TRY(resolve_model(flags.model));
   if (flags.memory) o.memory = RIDGE_TRY(parse_bytes(*flags.memory));
+  if (flags.floor) o.floor = *flags.floor == "0" ? 0 : RIDGE_TRY(parse_bytes(*flags.floor));
+  if (flags.pins) {
+    const std::optional<PinRule> rule = pin_rule(*flags.pins);
+    if (!rule) return usage_error(fmt::format("--pins {} is not known: planned, leading, none or lru", *flags.pins));
+    o.pins = *rule;
+  }
   if (flags.context) {
     if (*flags.context < 1) {
       return usage_error(fmt::format("--context {} is no usable number: give 1 or more", *flags.context));

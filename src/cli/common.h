@@ -40,6 +40,7 @@ struct EngineFlags {
   std::string numerics = "default";
   std::optional<std::string> kv_type;
   std::string io = "auto";
+  std::optional<std::string> floor, pins;
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 Result<EngineOptions> engine_options(const EngineFlags& flags);

@@ -307,6 +307,7 @@ PlanInput Engine::plan_input(uint64_t context) const {
   if (drafts_ == 0) input.budget = budget_;
   input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
+  input.pins = options_.pins;
   input.program = [this](uint64_t slot) {
     return model_->program({.tokens = 1, .role = TokenRole::generated},
                            {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});
@@ -320,8 +321,15 @@ PlanInput Engine::plan_input(uint64_t context) const {
                            {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});
   };
   input.gathered = model_->gathered();
+  input.live = live_room();
   input.rates = rates_;
   return input;
+}
+
+// A draft model stays whole: it is small, and what it saves is passes of the large one.
+LiveRoom Engine::live_room() const {
+  if (drafts_ > 0 || options_.floor == uint64_t{0}) return LiveRoom::none;
+  return options_.floor ? LiveRoom::always : LiveRoom::where_free;
 }
 
 Result<Plan> Engine::plan_for(uint64_t context) const {
@@ -389,6 +397,11 @@ Result<void> Engine::allocate() {
   if (options_.record) {
     recorder_ = std::make_unique<RecordingSource>(*source_, recording_limit(plan_.program, context_));
   }
+  if (source_->elastic_state().blocks > 0) {
+    LiveOptions live = options_.live;
+    live.floor = options_.floor.value_or(live.floor);
+    live_.emplace(live, *source_, options_.pressure);
+  }
   WeightSource* weights = recorder_ ? static_cast<WeightSource*>(recorder_.get()) : source_.get();
   RIDGE_TRY(model_->load_vectors(*weights));
   if (options_.trace != nullptr) {
@@ -447,6 +460,8 @@ void Engine::trace_pass(TraceClock::time_point begin, size_t tokens, TokenRole r
 }
 
 Result<void> Engine::pass(std::span<const TokenId> ids, uint32_t outputs, TokenRole role) {
+  // No lease lives between passes.
+  if (live_) live_->before_pass();
   const TraceClock::time_point begin = options_.trace ? TraceClock::now() : TraceClock::time_point{};
   Matrix<float> logits = logits_.slice_rows(0, outputs);
   written_ = std::max(written_, position() + ids.size());

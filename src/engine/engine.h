@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/live_pins.h"
 #include "engine/numerics.h"
 #include "engine/state_file.h"
 #include "kernels/choose.h"
@@ -47,9 +48,15 @@ struct EngineOptions {
   std::optional<KvType> kv_type;  // none: f16; f32 with exact numerics and for models whose weights are all F32
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
+  PinRule pins = PinRule::planned;      // how the pinned blocks are chosen, for comparing
   uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
   uint32_t verify_tokens = 1;           // most tokens that decode() takes at once: a generated one and its drafts
   std::string draft_path = {};          // a small model that drafts for this one: resident, within the same budget
+  // Memory pressure takes pins away while running, and gives them back (live_pins.h): MemAvailable below this is
+  // pressure. 0: pins stay. None: default_floor(), and only where the plan streams anyway, so that it costs nothing.
+  std::optional<uint64_t> floor;
+  LiveOptions live = {};         // the pace of it; floor and step are chosen where they are 0
+  PressureReader pressure = {};  // instead of the system's signs (tests)
   bool need_tokenizer = true;
   bool states = false;              // save_state() or load_state() will be called: their buffers are in the account
   bool record = false;              // the order of visited blocks is kept: recording()
@@ -87,6 +94,8 @@ class Engine {
   std::vector<std::string> kernel_reasons() const;
   const Rates& rates() const { return rates_; }
   const StreamingSource& source() const { return *source_; }
+  // What memory pressure took and gave back; nullptr where no pins may go.
+  const LiveStats* live() const { return live_ ? &live_->stats() : nullptr; }
   // What was visited, pass by pass; nullptr unless EngineOptions::record.
   const RecordingSource* recording() const { return recorder_.get(); }
   uint64_t budget() const { return budget_; }
@@ -162,6 +171,7 @@ class Engine {
   Result<void> choose_budget();
   Result<Plan> plan_for(uint64_t context) const;
   PlanInput plan_input(uint64_t context) const;
+  LiveRoom live_room() const;
   Account fixed_account(const Program& program, uint32_t batch, uint64_t context) const;
   Account own_account(const Program& program, uint32_t batch, uint64_t context) const;
   Result<void> choose_context();
@@ -191,6 +201,7 @@ class Engine {
   Plan plan_;
   std::unique_ptr<StreamingSource> source_;
   std::unique_ptr<RecordingSource> recorder_;  // around it
+  std::optional<LivePins> live_;               // of it
   KvCache cache_;
   Slab workspace_;  // activations, scratch and logits of a pass
   Machinery machinery_;

@@ -298,7 +298,10 @@ MemoryPressure memory_pressure(const std::string& root) {
     pressure.available = *kib * kKiB;
   }
   pressure.stalled = full_stall(root + "/proc/pressure/memory");
+  MemoryLimits limits;
+  limits.available = kUnlimited;
   for (const Hierarchy& h : hierarchies(root)) {
+    walk(root, h, limits);
     std::string path = h.own;
     pressure.stalled = std::max(pressure.stalled, full_stall(root + h.mount + path + "/memory.pressure"));
     for (;; path.erase(path.rfind('/'))) {
@@ -306,6 +309,7 @@ MemoryPressure memory_pressure(const std::string& root) {
       if (path.empty()) break;
     }
   }
+  if (!limits.reason.empty()) pressure.cgroup_left = limits.available;
   return pressure;
 }
 

@@ -48,6 +48,8 @@ uint64_t cgroup_peak(const std::string& root = "");
 // Signs that memory is short, for those who can give some back while they run.
 struct MemoryPressure {
   std::optional<uint64_t> available;  // MemAvailable of the system
+  // Until the tightest limit of the cgroups of this process, file pages that the kernel can drop left out.
+  std::optional<uint64_t> cgroup_left;
   uint64_t limit_hits = 0;  // how often the cgroups of this process hit a limit (or high), since they were made
   double stalled = 0;       // share of the last 10 s in which all tasks waited for memory (PSI, "full"); 0 if unknown
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 #include "tensor/panel.h"
@@ -45,7 +46,13 @@ ElasticPins::ElasticPins(const ElasticPinsOptions& options, Placement& placement
       open = 0;
     }
     groups.back().blocks.push_back(b);
+    ++state_.blocks;
+    state_.bytes += program_.blocks[b].memory_bytes;
     open += program_.blocks[b].memory_bytes;
+  }
+  for (const Group& group : groups) {
+    const uint64_t units = units_of(group.blocks.back()).end - units_of(group.blocks.front()).begin;
+    state_.largest_step = std::max(state_.largest_step, units * unit_);
   }
   for (size_t i : spread_order(groups.size())) groups_.push_back(std::move(groups[i]));
 }
@@ -74,6 +81,7 @@ uint64_t ElasticPins::give_back(uint64_t bytes) {
         freed += unit_;
       }
     }
+    state_.gone += static_cast<uint32_t>(groups_[gone_].blocks.size());
     ++gone_;
   }
   given_back_ += freed;
@@ -83,14 +91,15 @@ uint64_t ElasticPins::give_back(uint64_t bytes) {
 std::vector<BlockId> ElasticPins::next_back(uint64_t bytes) const {
   std::vector<BlockId> blocks;
   uint64_t taken = 0;
+  std::vector<uint8_t> claimed(users_.size(), 0);  // units at the seams of groups are needed once
   for (size_t g = gone_; g > 0; --g) {
-    uint64_t needed = 0;
     for (BlockId b : groups_[g - 1].blocks) {
       const Units units = units_of(b);
-      needed += (units.end - units.begin) * unit_;
+      for (uint64_t u = units.begin; u < units.end && u < users_.size(); ++u) {
+        if (users_[u] == 0 && !std::exchange(claimed[u], uint8_t{1})) taken += unit_;
+      }
     }
-    if (taken + needed > bytes) break;
-    taken += needed;
+    if (taken > bytes) break;
     blocks.insert(blocks.end(), groups_[g - 1].blocks.begin(), groups_[g - 1].blocks.end());
   }
   return blocks;
@@ -108,7 +117,14 @@ void ElasticPins::take_back(std::span<const BlockId> blocks) {
         if (users_[u]++ == 0) given_back_ -= unit_;
       }
     }
+    state_.gone -= static_cast<uint32_t>(group.blocks.size());
     done += group.blocks.size();
+  }
+}
+
+void ElasticPins::discard_gone() const {
+  for (uint64_t u = 0; u < users_.size(); ++u) {
+    if (users_[u] == 0) pins_.discard(u * unit_, unit_);
   }
 }
 

@@ -42,8 +42,11 @@ class ElasticPins {
   // They have been read into their places.
   void take_back(std::span<const BlockId> blocks);
 
+  // Their reading failed: what was written of them goes to the kernel again.
+  void discard_gone() const;
+
+  ElasticState state() const { return state_; }
   uint64_t given_back() const { return given_back_; }  // bytes that the kernel has now
-  bool empty() const { return groups_.empty(); }
 
  private:
   struct Group {
@@ -63,6 +66,7 @@ class ElasticPins {
   size_t gone_ = 0;              // the first so many of them
   std::vector<uint32_t> users_;  // by unit: pinned blocks that lie in it
   uint64_t given_back_ = 0;
+  ElasticState state_;
 };
 
 }  // namespace ridge

@@ -37,6 +37,7 @@ class Source final : public StreamingSource {
   uint64_t give_back(uint64_t bytes) override;
   Result<uint64_t> take_back(uint64_t bytes) override;
   uint64_t given_back() const override { return elastic_ ? elastic_->given_back() : 0; }
+  ElasticState elastic_state() const override { return elastic_ ? elastic_->state() : ElasticState{}; }
   std::string io_description() const override { return io_ ? io_->description() : "nothing is read"; }
 
  protected:
@@ -131,7 +132,10 @@ Result<uint64_t> Source::take_back(uint64_t bytes) {
   Placement these{.pinned = std::vector<uint8_t>(options_.program->blocks.size(), 0)};
   for (BlockId block : blocks) these.pinned[block] = 1;
   const uint64_t before = elastic_->given_back();
-  RIDGE_TRY(load(these, nullptr));
+  if (auto loaded = load(these, nullptr); !loaded.ok()) {
+    elastic_->discard_gone();  // what was written before the error
+    return loaded.error();
+  }
   elastic_->take_back(blocks);
   slots_->replan();
   return before - elastic_->given_back();

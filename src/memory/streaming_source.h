@@ -45,6 +45,13 @@ struct SourceMemory {
   uint64_t total() const { return pins + slots + experts + gathered + io; }
 };
 
+// Pinned blocks that may be given back, and those of them that are.
+struct ElasticState {
+  uint32_t blocks = 0, gone = 0;
+  uint64_t bytes = 0;         // of all of them, as panels
+  uint64_t largest_step = 0;  // the most that go or come together: less cannot be asked for
+};
+
 class StreamingSource : public WeightSource {
  public:
   // Opens the files, allocates everything at once, fills the pins (progress bar), starts the first reads.
@@ -61,6 +68,7 @@ class StreamingSource : public WeightSource {
   // I/O errors, after which they are still given back. Between passes.
   virtual Result<uint64_t> take_back(uint64_t bytes) = 0;
   virtual uint64_t given_back() const = 0;  // bytes, now
+  virtual ElasticState elastic_state() const = 0;
 
   // "io_uring, O_DIRECT, 32 requests of 256 KiB" and the reasons for what was not used.
   virtual std::string io_description() const = 0;

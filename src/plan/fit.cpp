@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "memory/io_engine.h"
+#include "plan/elastic_room.h"
 #include "plan/expert_plan.h"
 
 namespace ridge {
@@ -15,16 +16,23 @@ namespace {
 class Fitting {
  public:
   Fitting(const PlanInput& input, const Program& program, Plan& plan, bool busy)
-      : input_(input), program_(program), plan_(plan), busy_(busy), fixed_(input.fixed(program, plan.batch)) {}
+      : input_(input),
+        program_(program),
+        plan_(plan),
+        busy_(busy),
+        fixed_(input.fixed(program, plan.batch)),
+        elastic_(program, input.gathered, input.live) {}
 
   bool settle(bool keep_gathered) {
     plan_.keep_gathered = keep_gathered;
     plan_.placement.slot_bytes = slot_room(program_, plan_.placement.pinned, SlotKind::in_order);
-    plan_.placement.slots = busy_ ? busy_slots(plan_.placement.slot_bytes) : 2;
+    elastic_.grant(plan_.placement);
+    plan_.placement.slots = input_.pins == PinRule::lru ? 1 : busy_ ? busy_slots(plan_.placement.slot_bytes) : 2;
     plan_.account = with_weights(fixed_, program_, plan_.placement, input_, keep_gathered);
     return !input_.budget || plan_.account.total() <= *input_.budget;
   }
   void use_two_slots() { busy_ = false; }
+  void reserve_nothing() { elastic_ = ElasticRoom(program_, input_.gathered, LiveRoom::none); }
   uint64_t left() const { return input_.budget ? *input_.budget - plan_.account.total() : UINT64_MAX; }
   uint64_t over() const { return plan_.account.total() - *input_.budget; }
 
@@ -43,13 +51,26 @@ class Fitting {
     // Pins and slot depend on each other (the slot holds the largest block that is not pinned), so the capacity is
     // lowered until the sum fits.
     for (;;) {
-      plan_.placement.pinned = spread_pins(program_, capacity);
+      plan_.placement.pinned = pins(capacity);
       if (settle(false)) return true;
       capacity = capacity > over() ? capacity - over() : 0;
     }
   }
 
  private:
+  std::vector<uint8_t> pins(uint64_t capacity) const {
+    switch (input_.pins) {
+      case PinRule::planned:
+        return spread_pins(program_, capacity);
+      case PinRule::leading:
+        return leading_pins(program_, capacity);
+      case PinRule::none:
+      case PinRule::lru:
+        break;
+    }
+    return std::vector<uint8_t>(program_.blocks.size(), 0);
+  }
+
   // Slots of experts beyond the two that are needed. A cache is worth its memory only where all else is pinned.
   void provide_for_experts() {
     const uint64_t room = slot_room(program_, plan_.placement.pinned, SlotKind::on_demand);
@@ -88,23 +109,28 @@ class Fitting {
   Plan& plan_;
   bool busy_;
   Account fixed_;
+  ElasticRoom elastic_;
 };
 
 }  // namespace
 
-uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned, SlotKind kind) {
+uint64_t slot_room(const Program& program, const Block& block) {
   constexpr uint64_t kSlack = 64;
+  uint64_t room = kSlack;
+  for (const Piece& p : block.pieces) {
+    const StoredTensor& t = program.tensors[p.tensor];
+    room += read_span(t.stored_offset(p.row_begin), t.stored_bytes(p.row_begin, p.row_end));
+  }
+  return round_up(room, kIoAlign);
+}
+
+uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned, SlotKind kind) {
   uint64_t most = 0;
   for (BlockId b = 0; b < program.blocks.size(); ++b) {
     if (pinned[b] || program.blocks[b].on_demand != (kind == SlotKind::on_demand)) continue;
-    uint64_t room = kSlack;
-    for (const Piece& p : program.blocks[b].pieces) {
-      const StoredTensor& t = program.tensors[p.tensor];
-      room += read_span(t.stored_offset(p.row_begin), t.stored_bytes(p.row_begin, p.row_end));
-    }
-    most = std::max(most, room);
+    most = std::max(most, slot_room(program, program.blocks[b]));
   }
-  return round_up(most, kIoAlign);
+  return most;
 }
 
 Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input,
@@ -133,6 +159,9 @@ std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t
   if (fitting.fits_resident() || fitting.fits_streamed()) return plan;
   fitting.use_two_slots();
   if (fitting.fits_streamed()) return plan;
+  // A model that is smaller than slots for it.
+  fitting.reserve_nothing();
+  if (input.live == LiveRoom::always && fitting.fits_resident()) return plan;
   return std::nullopt;
 }
 

@@ -14,6 +14,7 @@ namespace ridge {
 // loads at its end. 0 if there are none.
 enum class SlotKind : uint8_t { in_order, on_demand };
 uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned, SlotKind kind);
+uint64_t slot_room(const Program& program, const Block& block);
 
 // `fixed` and what this placement's weights take.
 Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input,

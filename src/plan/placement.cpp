@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/units.h"
 #include "plan/knapsack.h"
@@ -295,6 +296,27 @@ PinChoice choose_pins(const Program& program, const PassModels& models, uint64_t
   for (double phase : {0.0, 0.25, 0.5}) consider(spread_any_kind(program, choice, capacity, phase));
   Exchange(program, choice, models, capacity, options.most_tries).improve(out.pinned, out.seconds);
   return out;
+}
+
+std::optional<PinRule> pin_rule(std::string_view name) {
+  constexpr std::pair<std::string_view, PinRule> kRules[] = {
+      {"planned", PinRule::planned}, {"leading", PinRule::leading}, {"none", PinRule::none}, {"lru", PinRule::lru}};
+  for (const auto& [known, rule] : kRules) {
+    if (known == name) return rule;
+  }
+  return std::nullopt;
+}
+
+std::vector<uint8_t> leading_pins(const Program& program, uint64_t capacity) {
+  std::vector<uint8_t> pinned(program.blocks.size(), 0);
+  for (const Visit& v : program.visits) {
+    if (program.blocks[v.block].on_demand || pinned[v.block]) continue;
+    const uint64_t bytes = pin_bytes(program, v.block);
+    if (bytes > capacity) break;
+    capacity -= bytes;
+    pinned[v.block] = 1;
+  }
+  return pinned;
 }
 
 // Time saved per byte is the chance of a visit: blocks that every pass visits come before experts.

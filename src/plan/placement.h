@@ -14,12 +14,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "plan/pass_model.h"
 #include "program/program.h"
 
 namespace ridge {
+
+// How pins are chosen. All but the first are there to be compared with.
+enum class PinRule : uint8_t {
+  planned,  // by seconds saved per byte, spread over the pass in time
+  leading,  // the first blocks of the pass, as far as they fit
+  none,     // nothing: every block streams, read ahead
+  lru,  // by recency: on a cyclic order nothing is ever found (docs/simulator.md), so each block is read in its turn
+};
+std::optional<PinRule> pin_rule(std::string_view name);
 
 // The passes whose time counts: a decode pass, and a prompt pass by token.
 struct PassModels {
@@ -48,6 +59,9 @@ struct PinChoice {
 // Blocks of the program's order (experts left out) in at most `capacity` bytes as panels.
 PinChoice choose_pins(const Program& program, const PassModels& models, uint64_t capacity,
                       const PinOptions& options = {});
+
+// The first blocks of the pass in at most `capacity` bytes (as panels), experts left out.
+std::vector<uint8_t> leading_pins(const Program& program, uint64_t capacity);
 
 // Evenly spaced pins of at most `capacity` bytes (as panels), by bytes in the order of visits; blocks of every pass
 // before experts. Costs little: for comparing plans, and where no rates are known.

@@ -23,9 +23,19 @@ uint64_t demanded_experts(const Plan& plan) {
 
 std::string ms(double seconds) { return fmt::format("{:.1f} ms", seconds * 1e3); }
 
-std::string pins_sentence(const Plan& plan) {
+std::string pins_sentence(const Plan& plan, PinRule rule) {
   const Program& program = plan.program;
   const size_t pinned = static_cast<size_t>(std::count(plan.placement.pinned.begin(), plan.placement.pinned.end(), 1));
+  const std::string bytes = format_bytes(plan.placement.pinned_bytes(program));
+  const std::string blocks = counted(program.blocks.size(), "block is", "blocks are");
+  if (rule == PinRule::leading) {
+    return fmt::format("{} of {} pinned ({}): the first of the pass (--pins leading)", pinned, blocks, bytes);
+  }
+  if (rule == PinRule::none) return fmt::format("0 of {} pinned (--pins none)", blocks);
+  if (rule == PinRule::lru) {
+    return fmt::format(
+        "0 of {} pinned, each is read in its turn: all that recency finds in a cyclic order (--pins lru)", blocks);
+  }
   std::string quality = plan.pins_exact ? "no other choice saves more time"
                         : plan.pin_gap < 5e-5
                             ? "no other choice saves 0.01 % more time"
@@ -33,8 +43,7 @@ std::string pins_sentence(const Plan& plan) {
   return fmt::format(
       "{} of {} pinned ({}), chosen by seconds saved per byte ({}) and spread over the pass in "
       "time, so that reads hide behind computing",
-      pinned, counted(program.blocks.size(), "block is", "blocks are"),
-      format_bytes(plan.placement.pinned_bytes(program)), quality);
+      pinned, blocks, bytes, quality);
 }
 
 std::string hiding_sentence(const Plan& plan) {
@@ -84,13 +93,42 @@ void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
 
 void explain_streams(const Plan& plan, std::vector<std::string>& reasons) {
   const uint64_t in_order = plan.placement.streamed_bytes(plan.program) - demanded_experts(plan);
-  if (plan.placement.slot_bytes > 0) {
+  if (in_order > 0 && plan.placement.slots > 1) {
     reasons.push_back(
         fmt::format("{} stream per pass through {} slots of {}, which keep the device busy while one is computed on; "
                     "after the last block the first is read",
                     format_bytes(in_order), plan.placement.slots == 2 ? "two" : std::to_string(plan.placement.slots),
                     format_bytes(plan.placement.slot_bytes)));
   }
+}
+
+// What memory pressure can take from the pins, and what room for that costs.
+void explain_live(const Plan& plan, const PlanInput& input, std::vector<std::string>& reasons) {
+  if (input.live == LiveRoom::none) return;
+  const Placement& p = plan.placement;
+  uint64_t bytes = 0;
+  size_t may_go = 0, pinned = 0;
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    pinned += p.pinned[b];
+    if (!p.pinned[b] || !p.may_go(b)) continue;
+    bytes += plan.program.blocks[b].memory_bytes;
+    ++may_go;
+  }
+  if (may_go == 0) {
+    reasons.push_back(
+        "live budget: no pins are given back under memory pressure: nothing streams, so there are no slots for them "
+        "to stream through; --floor SIZE reserves some");
+    return;
+  }
+  bool in_order = false;  // whether the slots have another use
+  for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
+    in_order = in_order || (!p.pinned[b] && !plan.program.blocks[b].on_demand);
+  }
+  const std::string cost = in_order ? "the stream slots serve them at no cost"
+                                    : fmt::format("{} slots of {} are reserved for them to stream through", p.slots,
+                                                  format_bytes(p.slot_bytes));
+  reasons.push_back(fmt::format("live budget: memory pressure can take {} of {} pinned blocks ({}) in steps; {}",
+                                may_go, pinned, format_bytes(bytes), cost));
 }
 
 }  // namespace
@@ -101,11 +139,12 @@ std::vector<std::string> reasons_of(const Plan& plan, const PlanInput& input) {
     reasons.push_back(
         fmt::format("resident: all {} of weights fit beside the rest", format_bytes(plan.program.memory_bytes())));
   } else {
-    reasons.push_back(pins_sentence(plan));
+    reasons.push_back(pins_sentence(plan, input.pins));
     explain_streams(plan, reasons);
     explain_experts(plan, reasons);
     reasons.push_back(hiding_sentence(plan));
   }
+  explain_live(plan, input, reasons);
   reasons.push_back(fmt::format("prompts are read {} per pass", counted(plan.batch, "token")));
   reasons.push_back(fmt::format("bound of a decode pass: {} ({})", ms(plan.bound.seconds()),
                                 !input.rates.measured()          ? "assumed rates; run `ridge probe`"

@@ -15,8 +15,9 @@ namespace {
 constexpr uint64_t kSmallestSlot = 64 * kKiB;
 
 // Block sizes worth trying, from whole parts down.
-std::vector<uint64_t> slot_candidates(const Program& whole) {
+std::vector<uint64_t> slot_candidates(const Program& whole, LiveRoom live) {
   uint64_t largest = whole.largest_block_storage();
+  if (live == LiveRoom::always) largest = std::min(largest, kMostLiveBlock);
   std::vector<uint64_t> out;
   for (uint64_t slot = largest; slot >= kSmallestSlot; slot = slot * 2 / 3) out.push_back(slot);
   if (out.empty()) out.push_back(std::max<uint64_t>(largest, 1));
@@ -103,7 +104,7 @@ Account smallest_account(const PlanInput& input) {
   auto consider = [&](Account account) {
     if (!least || account.total() < least->total()) least = std::move(account);
   };
-  for (uint64_t slot : slot_candidates(input.program(0))) {
+  for (uint64_t slot : slot_candidates(input.program(0), LiveRoom::none)) {
     Program program = input.program(slot);
     Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
     none.slot_bytes = slot_room(program, none.pinned, SlotKind::in_order);
@@ -119,7 +120,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   // Predicted time has one valley over the size of blocks; what lies beyond it is not looked at.
   constexpr int kBeyond = 3;
   int worse = 0;
-  for (uint64_t slot : slot_candidates(input.program(0))) {
+  for (uint64_t slot : slot_candidates(input.program(0), input.live)) {
     const double before = best.seconds;
     consider_slot(input, slot, best);
     worse = best.plan && best.seconds == before ? worse + 1 : 0;
@@ -131,7 +132,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   Plan& plan = *best.plan;
   const PassModel decode(plan.program, input.rates, 1);
   const PassModel prompt = prompt_model(input, plan.program, best.slot, plan.batch);
-  if (plan.placement.streams()) {
+  if (plan.placement.streams() && input.pins == PinRule::planned) {
     improve_pins(input,
                  {.decode = &decode, .prompt = &prompt, .prompt_tokens = plan.batch, .expert_hits = plan.expert_hits},
                  plan);

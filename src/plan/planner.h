@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "memory/streaming_source.h"
 #include "plan/account.h"
+#include "plan/elastic_room.h"
 #include "plan/pass_model.h"
 #include "plan/placement.h"
 #include "program/program.h"
@@ -27,6 +28,7 @@ struct PlanInput {
   std::optional<uint64_t> budget;          // nothing: everything may be pinned
   std::string budget_reason = "--memory";  // where the budget comes from, for the refusal
   std::optional<uint64_t> most_pinned;     // pin at most this much even where more would fit
+  PinRule pins = PinRule::planned;         // where not everything fits
   std::function<Program(uint64_t slot_bytes)> program;
   std::function<Account(const Program& program, uint32_t batch)> fixed;  // all that is not weights
   std::vector<uint32_t> batches;   // candidates for tokens per prompt pass, descending, not empty
@@ -34,6 +36,8 @@ struct PlanInput {
   // The program of a prompt pass, for what it costs; without it a prompt pass costs as many decode passes as it has
   // tokens, except that weights are read once.
   std::function<Program(uint64_t slot_bytes, uint32_t tokens)> prompt;
+  // Slots that let pins be given back while running: only those that are there anyway, or also for this alone.
+  LiveRoom live = LiveRoom::none;
   Rates rates;
 };
 

@@ -27,6 +27,40 @@ std::string roof_words(const RunFigures& f) {
                      f.bound_contended ? ", contended: `ridge probe` again" : "");
 }
 
+// "no pressure; 64 of 80 pinned blocks (300 MiB) may go" or what pressure did.
+std::string live_words(const Engine& engine) {
+  const LiveStats& live = *engine.live();
+  const ElasticState state = engine.source().elastic_state();
+  auto ms = [](std::chrono::nanoseconds t) { return std::chrono::duration<double, std::milli>(t).count(); };
+  if (live.releases == 0) {
+    return fmt::format("no memory pressure; {} blocks ({}) may be released", state.blocks, format_bytes(state.bytes));
+  }
+  return fmt::format(
+      "{} released in {} ({:.1f} ms), {} read again in {} ({:.1f} ms), {} of those failed; {} of {} blocks "
+      "that may go stream now",
+      format_bytes(live.released_bytes), counted(live.releases, "step"), ms(live.releasing),
+      format_bytes(live.returned_bytes), counted(live.returns + live.failed_returns, "step"), ms(live.returning),
+      live.failed_returns, state.gone, state.blocks);
+}
+
+nlohmann::ordered_json live_json(const Engine& engine) {
+  if (engine.live() == nullptr) return nullptr;
+  const LiveStats& live = *engine.live();
+  const ElasticState state = engine.source().elastic_state();
+  auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
+  return {{"blocks", state.blocks},
+          {"bytes", state.bytes},
+          {"released_blocks", state.gone},
+          {"releases", live.releases},
+          {"released_bytes", live.released_bytes},
+          {"most_released_bytes", live.most_away},
+          {"release_s", seconds(live.releasing)},
+          {"returns", live.returns},
+          {"returned_bytes", live.returned_bytes},
+          {"return_s", seconds(live.returning)},
+          {"failed_returns", live.failed_returns}};
+}
+
 }  // namespace
 
 RunFigures run_figures(const Engine& engine) {
@@ -129,6 +163,7 @@ std::string run_table(const Engine& engine) {
     row("share of the bound",
         fmt::format("{:.0f} %{}", f.bound_share * 100, f.bound_contended ? ", of a contended bound" : ""));
   }
+  if (engine.live() != nullptr) row("live budget", live_words(engine));
   row("numerics", name_of(engine.numerics()));
   row("peak memory",
       fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
@@ -163,6 +198,7 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"bound_share", f.bound_share},
           {"bound_measured", f.bound_measured},
           {"bound_contended", f.bound_contended},
+          {"live", live_json(engine)},
           {"numerics", name_of(engine.numerics())},
           {"io", engine.source().io_description()}};
 }

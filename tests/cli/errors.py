@@ -63,6 +63,7 @@ def test_errors():
     fails(2, ["run", model, "-p", "hi", "--top-p", "1.5"], "--top-p")
     fails(2, ["run", model, "-p", "hi", "--isa", "mmx"], "mmx")
     fails(2, ["run", model, "-p", "hi", "--io", "carrier-pigeon"], "carrier-pigeon")
+    fails(2, ["run", model, "-p", "hi", "--pins", "first"], "--pins first")
     fails(2, ["run", model, "-p", "hi", "--logit-bias", "nonsense"], "nonsense")
     fails(2, ["logits", model, "--tokens", "1,x", "-o", os.path.join(T, "x.npy")], "1,x")
     fails(3, ["logits", model, "--tokens", "1,9999", "-o", os.path.join(T, "x.npy")], "9999")

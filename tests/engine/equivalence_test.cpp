@@ -113,6 +113,15 @@ TEST_P(Equivalence, PinsAndIoEngines) {
   }
 }
 
+TEST_P(Equivalence, RulesOfPinning) {
+  Logits reference = run({.threads = 2});
+  for (PinRule rule : {PinRule::leading, PinRule::none, PinRule::lru}) {
+    EXPECT_TRUE(same_bytes(reference, run({.threads = 2, .most_pinned = 64 * kKiB, .pins = rule})))
+        << static_cast<int>(rule);
+    EXPECT_TRUE(streamed_);
+  }
+}
+
 // Panels in a file: experts are matrices of a stack there, too.
 TEST_P(Equivalence, Packs) {
   const std::string pack = testing::TempDir() + "/equivalence-" + GetParam() + ".ridge";

@@ -269,6 +269,11 @@ TEST_F(FakeRoot, PressureOfVersionTwo) {
   EXPECT_EQ(p.available, 500 * kKiB);
   EXPECT_EQ(p.limit_hits, 15u);
   EXPECT_DOUBLE_EQ(p.stalled, 0.075);
+  EXPECT_FALSE(p.cgroup_left) << "no limit";
+  put("sys/fs/cgroup/a/memory.max", "1000000\n");
+  put("sys/fs/cgroup/a/memory.current", "900000\n");
+  put("sys/fs/cgroup/a/memory.stat", "inactive_file 300000\n");
+  EXPECT_EQ(memory_pressure(root_.string()).cgroup_left, 400000u);
 }
 
 TEST_F(FakeRoot, PressureOfVersionOneAndOfNothing) {

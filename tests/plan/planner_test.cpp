@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/units.h"
 #include "plan/expert_plan.h"
@@ -117,6 +118,31 @@ TEST(Planner, PinsAreSpreadEvenly) {
   }
   EXPECT_EQ(count, 30);
   EXPECT_LE(longest, 3);
+}
+
+// To be compared with: the first blocks of the pass, nothing, and what a cache by recency comes to.
+TEST(Planner, OtherRulesOfPinning) {
+  const uint64_t budget = smallest_account(input(400, 1)).total() + 2 * kMiB;
+  auto of = [&](PinRule rule) {
+    PlanInput in = input(400, budget);
+    in.pins = rule;
+    auto plan = make_plan(in);
+    EXPECT_TRUE(plan.ok());
+    EXPECT_LE(plan.value().account.total(), budget);
+    return std::move(plan).value();
+  };
+  const Plan leading = of(PinRule::leading), none = of(PinRule::none), lru = of(PinRule::lru);
+  const std::vector<uint8_t>& pinned = leading.placement.pinned;
+  EXPECT_TRUE(std::is_sorted(pinned.begin(), pinned.end(), std::greater<>()));
+  EXPECT_GT(std::count(pinned.begin(), pinned.end(), 1), 50);
+  EXPECT_GT(std::count(pinned.begin(), pinned.end(), 0), 50);
+  EXPECT_GE(leading.decode.seconds, of(PinRule::planned).decode.seconds);
+  for (const Plan* plan : {&none, &lru}) EXPECT_EQ(plan->placement.pinned_bytes(plan->program), 0u);
+  EXPECT_GE(none.placement.slots, 2u);
+  EXPECT_EQ(lru.placement.slots, 1u);
+  EXPECT_GT(lru.decode.seconds, none.decode.seconds);  // nothing is read while something is computed
+  EXPECT_EQ(pin_rule("lru"), PinRule::lru);
+  EXPECT_FALSE(pin_rule("Leading").has_value());
 }
 
 TEST(Planner, PinsStayWithinTheirCapacity) {
