@@ -89,7 +89,8 @@ complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 5 se
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l file -r -F -d 'read this file'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l folder -x -a '(__fish_complete_directories)' -d 'for the temporary file'
 complete -c ridge -n '__fish_seen_subcommand_from probe pack' -s t -l threads -x -d 'threads'
-complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memory only'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memory and computing alone'
+complete -c ridge -n '__fish_seen_subcommand_from probe' -l storage -d 'storage alone, the rest stays'
 complete -c ridge -n '__fish_seen_subcommand_from pack' -l check -d 'check an existing pack'
 
 set -l bench '__fish_seen_subcommand_from bench'

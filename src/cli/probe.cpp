@@ -18,13 +18,14 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  ridge probe --quick\n"
     "  ridge probe --file model.gguf -o machine.toml\n"
+    "  ridge probe --storage --file /media/usb/model.gguf\n"
     "  ridge probe --json --threads 4\n\n"
     "The result is kept in the cache folder; `ridge run` compares itself with it.";
 
 struct Flags {
   ProbeOptions options;
   std::string out;
-  bool json = false, no_storage = false;
+  bool json = false, no_storage = false, storage = false;
 };
 
 nlohmann::ordered_json spread(const Measured& m) {
@@ -126,16 +127,33 @@ std::string table(const MachineProfile& p) {
   return text;
 }
 
+Result<MachineProfile> whole(const Flags& flags) {
+  MachineProfile profile = RIDGE_TRY(probe_machine(flags.options));
+  profile.formats = RIDGE_TRY(measure_formats(flags.options.quick));
+  return profile;
+}
+
+// The profile that is kept at `path` with other figures of storage.
+Result<MachineProfile> storage_anew(const Flags& flags, const std::string& path) {
+  MachineProfile profile = RIDGE_TRY(load_profile(path));
+  ProbeOptions options = flags.options;
+  options.memory = false;
+  MachineProfile measured = RIDGE_TRY(probe_machine(options));
+  profile.storage = std::move(measured.storage);
+  profile.storage_path = std::move(measured.storage_path);
+  return profile;
+}
+
 Result<void> run(Flags& flags) {
   if (flags.options.threads < 0 || flags.options.threads > 1024) {
     return usage_error(fmt::format("--threads {} is no usable number: give 1 to 1024", flags.options.threads));
   }
+  if (flags.storage && flags.no_storage) return usage_error("--storage and --no-storage exclude one another");
   flags.options.storage = !flags.no_storage;
   if (!flags.options.storage_file.empty())
     flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
-  MachineProfile profile = RIDGE_TRY(probe_machine(flags.options));
-  profile.formats = RIDGE_TRY(measure_formats(flags.options.quick));
-  std::string path = flags.out.empty() ? default_profile_path() : flags.out;
+  const std::string path = flags.out.empty() ? default_profile_path() : flags.out;
+  const MachineProfile profile = RIDGE_TRY(flags.storage ? storage_anew(flags, path) : whole(flags));
   RIDGE_TRY(save_profile(profile, path));
   RIDGE_TRY(print(flags.json ? to_json(profile).dump(2) + "\n" : table(profile)));
   note(fmt::format("kept in {}", path));
@@ -152,7 +170,8 @@ void add_probe(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
   command->add_option("-t,--threads", flags->options.threads, "most threads to try")->type_name("N");
-  command->add_flag("--no-storage", flags->no_storage, "memory only");
+  command->add_flag("--no-storage", flags->no_storage, "memory and computing alone");
+  command->add_flag("--storage", flags->storage, "storage alone; the rest of the kept profile stays");
   command->add_option("-o,--output", flags->out, "write the profile here, not to the cache")->type_name("FILE");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(kExamples);

@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "memory/io_engine.h"
 #include "sim/random.h"
 
 namespace ridge::sim {
@@ -60,11 +59,17 @@ Result<StorageQueue> storage_queue(const MachineProfile& profile, const HostCons
     return bad_input(fmt::format("{}: larger requests are not slower in this profile: measure again with `ridge probe`",
                                  profile.name));
   }
-  queue.bytes_per_s = 1 / slope;
   queue.request_s = std::max(0.0, (wy - slope * wx) / w);
+  queue.bytes_per_s = 1 / slope;
+  // No device is quite a line: at the size of the engine's own requests it is what was measured.
+  for (const StoragePoint& p : points) {
+    if (p.depth != deepest || p.request_bytes != constants.request_bytes) continue;
+    const double transfer = seconds_of(p) - queue.request_s;
+    if (transfer > 0) queue.bytes_per_s = static_cast<double>(p.request_bytes) / transfer;
+  }
   std::vector<double> latencies;
   for (const StoragePoint& p : points) {
-    const double served = queue.request_s + static_cast<double>(p.request_bytes) * slope;
+    const double served = queue.request_s + static_cast<double>(p.request_bytes) / queue.bytes_per_s;
     if (p.depth == 1) latencies.push_back(std::max(0.0, seconds_of(p) - served));
   }
   std::sort(latencies.begin(), latencies.end());

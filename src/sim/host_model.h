@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "machine/profile.h"
+#include "memory/io_engine.h"
 #include "program/program.h"
 #include "sim/event_sim.h"
 #include "sim/policy.h"
@@ -39,8 +40,8 @@ struct HostConstants {
   double visit_s = 3e-6;
   double streamed_visit_s = 40e-6;
   double pass_s = 300e-6;
-  uint64_t request_bytes = 512 * 1024;  // of the engine's reads
-  uint32_t depth = 32;
+  uint64_t request_bytes = IoOptions{}.request_bytes;  // of the engine's reads
+  uint32_t depth = IoOptions{}.depth;
 };
 
 struct HostOptions {
@@ -53,7 +54,8 @@ struct HostOptions {
 Result<HostMachine> host_machine(const MachineProfile& profile, const HostOptions& options);
 
 // The storage of a profile as a queue, by least squares over its direct points of up to 1 MiB: per request and per byte
-// from the deepest ones, latency from those with one request at a time.
+// from the deepest ones, latency from those with one request at a time. Where the size of the engine's requests was
+// measured, the rate is that one.
 Result<StorageQueue> storage_queue(const MachineProfile& profile, const HostConstants& constants);
 
 struct HostRunOptions {

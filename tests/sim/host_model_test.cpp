@@ -149,7 +149,19 @@ TEST(HostModel, TheStorageQueueComesFromTheProbe) {
   // And back: the simulated device answers like the probed one.
   EventSim sim({.storage = queue.value()});
   sim.add({.lane = Lane::read, .bytes = 64 * kMiB, .from_storage = true});
-  EXPECT_NEAR(sim.run().makespan, latency + 128 * (request + 512.0 * 1024 / rate), 1e-9);
+  EXPECT_NEAR(sim.run().makespan, latency + 256 * (request + 256.0 * 1024 / rate), 1e-9);
+}
+
+// A device that is no line in the size of requests: at the engine's own size it is what was measured.
+TEST(HostModel, TheStorageQueueHoldsTheEnginesOwnRequests) {
+  MachineProfile profile{.name = "made up"};
+  const uint64_t own = HostConstants().request_bytes;
+  for (auto [bytes, seconds] : {std::pair{64 * kKiB, 40e-6}, {own, 70e-6}, {kMiB, 420e-6}}) {
+    profile.storage.push_back(point(bytes, 32, seconds));
+  }
+  auto queue = storage_queue(profile, {});
+  ASSERT_TRUE(queue.ok());
+  EXPECT_NEAR(queue.value().request_s + static_cast<double>(own) / queue.value().bytes_per_s, 70e-6, 1e-9);
 }
 
 TEST(HostModel, AProfileWithoutFiguresIsRefused) {
