@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """How well the simulator agrees with the engine: seconds per decode pass, both ways, over models and budgets.
 
-  bench/agreement.py MODEL… [--budgets 30,45,60,80,resident] [-t 2] [-n 16] [--rounds 5] [--context 512] [-o results]
+  bench/agreement.py MODEL… [--budgets 10,30,50,80,resident] [-t 2] [-n 12] [--rounds 12] [--context 512] [-o results]
 
-Budgets are shares of the room between the smallest budget and the one that holds everything, in percent. Every round visits
-all models and budgets in turn, so that no row has a better hour than another. The simulator sees a profile that
-`ridge probe --quick` measures here and the program of the model, nothing of the runs. The machine is measured before and
-after each run, and both profiles are simulated. Where others use the storage, too, its speed changes from second to second.
-So a run counts only if the two simulations differ by at most 7 %, if the profiles' rate of storage is within 7 % of that at which
-`ridge bench` replays the run's reads with nobody computing, and if it is within 7 % of the best seen. How many runs
-count is in the table.
+Budgets are shares of the room between the smallest budget and the one that holds everything, in percent. Every round measures
+storage (`ridge probe --storage --quick`; memory is measured once, before) and then visits all models and budgets in turn. The
+simulator sees these profiles and the program of the model, nothing of the runs.
+
+Storage that others use, too, changes its speed from second to second, and a run is compared with a profile of another
+second. So only the undisturbed ones count: profiles whose rate of the engine's own requests is within 7 % of the best profile's,
+and runs before and after which `ridge bench` replayed the run's reads within 7 % of the best replay of that row. Engine and
+simulator are medians over those; the table says how many there were.
 
 Prints Markdown; with -o NAME also writes NAME.md and NAME.json. Exit code 1 if a row differs by more than 15 %.
 """
@@ -17,6 +18,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -25,8 +27,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORST = 0.15
-SAME = 0.07  # share by which the machine may differ before, during and after a run
-REQUEST = 256 * 1024  # bytes of the engine's reads
+SAME = 0.07
+REQUEST, DEPTH = 256 * 1024, 32  # the engine's reads
 
 
 def fail(message):
@@ -45,43 +47,30 @@ class Row:
 
     def __init__(self, model, budget, words):
         self.model, self.budget, self.words = model, budget, words
-        self.all = []  # (engine's seconds, simulated ones, GB/s of storage or None) of runs during which the machine was the same
-        self.runs = 0
-        self.pinned = 0
+        self.runs = []  # (seconds per pass, GB/s of the replay)
+        self.pinned, self.simulated = 0, []
 
     def run(self, a):
         words = [a.ridge, "bench", self.model, "-p", "0", "-n", str(a.n), "-r", "1", "--json", "--quiet"]
-        return json.loads(output_of(words + self.words))["results"][0]
+        result = json.loads(output_of(words + self.words))["results"][0]
+        self.runs.append((1 / result["tokens_per_s"], result["storage_roof_gb_per_s"] if self.budget != "resident" else 1))
 
     def simulate(self, a, profile):
         report = json.loads(output_of([a.ridge, "sim", self.model, "--machine", profile, "--json", "--quiet"] + self.words))
         self.pinned = report["pinned_bytes"] / report["weights_bytes"]
-        model = report["model"]
-        read = REQUEST / (model["storage_request_s"] + REQUEST / model["storage_bytes_per_s"]) / 1e9
-        return report["rows"][0]["pass_s"], read
+        self.simulated.append(report["rows"][0]["pass_s"])
 
-    def measure(self, a, before, after):
-        """`after` measures the machine once more when the run is over."""
-        run = self.run(a)
-        self.runs += 1
-        (one, read_before), (two, read_after) = self.simulate(a, before), self.simulate(a, after())
-        read, replayed = (read_before + read_after) / 2, run["storage_roof_gb_per_s"]
-        if abs(one / two - 1) <= SAME and (not replayed or abs(replayed / read - 1) <= SAME):
-            self.all.append((1 / run["tokens_per_s"], (one + two) / 2, read if replayed else None))
-        return read
-
-    def count(self, best):
-        """Those that count, once the best rate of storage is known."""
-        counted = [(e, s) for e, s, read in self.all if read is None or read >= (1 - SAME) * best]
-        self.engine, self.simulated = [e for e, _ in counted], [s for _, s in counted]
+    def counted(self):
+        best = max(replayed for _, replayed in self.runs)
+        return [seconds for seconds, replayed in self.runs if replayed >= (1 - SAME) * best]
 
     def error(self):
-        return statistics.median(s / e for s, e in zip(self.simulated, self.engine)) - 1 if self.engine else float("nan")
+        return statistics.median(self.simulated) / statistics.median(self.counted()) - 1
 
 
 def rows_of(model, a):
     common = ["-t", str(a.threads), "--context", str(a.context)]
-    plan = json.loads(output_of([a.ridge, "plan", model, "--context", str(a.context), "-t", str(a.threads), "--json", "--quiet"]))
+    plan = json.loads(output_of([a.ridge, "plan", model, "--json", "--quiet"] + common))
     low, high = plan["smallest_budget"], plan["resident_budget"]
     rows = []
     for share in a.budgets.split(","):
@@ -93,30 +82,37 @@ def rows_of(model, a):
     return rows
 
 
-def probe(a, folder, number):
-    """Memory once, storage each time."""
-    profile, base = (os.path.join(folder, f"machine-{n}.toml") for n in (number % 2, "memory"))
-    words = [a.ridge, "probe", "--file", a.models[0], "--quiet"]
-    if not os.path.exists(base):
-        output_of(words + ["-o", base])
-    shutil.copy(base, profile)
-    output_of(words + ["-o", profile, "--storage", "--quick"])
-    return profile
+class Profiles:
+    """Memory once, storage each round."""
+
+    def __init__(self, a, folder):
+        self.words = [a.ridge, "probe", "--file", a.models[0], "--quiet"]
+        self.memory = os.path.join(folder, "memory.toml")
+        self.folder, self.paths = folder, []
+        output_of(self.words + ["-o", self.memory])
+
+    def measure(self):
+        path = os.path.join(self.folder, f"machine-{len(self.paths)}.toml")
+        shutil.copy(self.memory, path)
+        output_of(self.words + ["-o", path, "--storage", "--quick"])
+        point = re.search(rf"request_bytes = {REQUEST}, depth = {DEPTH}, direct = true, gb_per_s = ([0-9.]+)", pathlib.Path(path).read_text())
+        self.paths.append((float(point.group(1)) if point else 1, path))
+
+    def counted(self):
+        best = max(rate for rate, _ in self.paths)
+        return [path for rate, path in self.paths if rate >= (1 - SAME) * best]
 
 
-def table(rows, a):
-    lines = [f"Context {a.context}, {a.threads} threads, {a.rounds} rounds.", "",
-             "| model | budget | pinned | engine, ms per pass | its quartiles | simulated | differs by | runs |", "|---|---|---|---|---|---|---|---|"]
+def table(rows, profiles, a):
+    lines = [f"Context {a.context}, {a.threads} threads, {a.rounds} rounds; {len(profiles.counted())} of {len(profiles.paths)} profiles count.",
+             "", "| model | budget | pinned | engine, ms per pass | its quartiles | runs | simulated | differs by |", "|---|---|---|---|---|---|---|---|"]
     for r in rows:
-        runs = f"{len(r.engine)} of {r.runs}"
-        if len(r.engine) < 2:
-            lines.append(f"| {pathlib.Path(r.model).stem} | {r.budget} | {100 * r.pinned:.0f} % | – | – | – | – | {runs} |")
-            continue
-        low, middle, high = statistics.quantiles(r.engine, n=4)
-        lines.append(f"| {pathlib.Path(r.model).stem} | {r.budget} | {100 * r.pinned:.0f} % | {1e3 * middle:.2f} | {1e3 * low:.2f} to "
-                     f"{1e3 * high:.2f} | {1e3 * statistics.median(r.simulated):.2f} | {100 * r.error():+.1f} % | {runs} |")
-    errors = [abs(r.error()) for r in rows if len(r.engine) > 1]
-    lines += ["", f"{sum(e <= 0.1 for e in errors)} of {len(errors)} rows within 10 %; worst {100 * max(errors, default=0):.1f} %."]
+        counted = r.counted()
+        low, middle, high = statistics.quantiles(counted, n=4) if len(counted) > 1 else 3 * counted
+        lines.append(f"| {pathlib.Path(r.model).stem} | {r.budget} | {100 * r.pinned:.0f} % | {1e3 * middle:.2f} | {1e3 * low:.2f} to {1e3 * high:.2f} | "
+                     f"{len(counted)} of {len(r.runs)} | {1e3 * statistics.median(r.simulated):.2f} | {100 * r.error():+.1f} % |")
+    errors = [abs(r.error()) for r in rows]
+    lines += ["", f"{sum(e <= 0.1 for e in errors)} of {len(rows)} rows within 10 %; worst {100 * max(errors):.1f} %."]
     return "\n".join(lines) + "\n"
 
 
@@ -125,8 +121,8 @@ def main():
     p.add_argument("models", metavar="MODEL", nargs="+")
     p.add_argument("--budgets", default="10,30,50,80,resident")
     p.add_argument("-t", "--threads", type=int, default=2)
-    p.add_argument("-n", type=int, default=16, help="tokens to generate in a run")
-    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("-n", type=int, default=12, help="tokens to generate in a run")
+    p.add_argument("--rounds", type=int, default=12)
     p.add_argument("--context", type=int, default=512)
     p.add_argument("--ridge", default=str(ROOT / "build/release/bin/ridge"))
     p.add_argument("-o", "--output", help="also write NAME.md and NAME.json")
@@ -135,28 +131,22 @@ def main():
         p.error("--rounds: give 1 or more")
     rows = [row for model in a.models for row in rows_of(model, a)]
     with tempfile.TemporaryDirectory() as folder:
-        count, best = 0, 0
-        profile = probe(a, folder, count)
-
-        def after():
-            nonlocal count, profile
-            count += 1
-            profile = probe(a, folder, count)
-            return profile
-
+        profiles = Profiles(a, folder)
         for number in range(a.rounds):
+            profiles.measure()
             for row in rows:
-                best = max(best, row.measure(a, profile, after))
-            for row in rows:
-                row.count(best)
-            print(f"round {number + 1} of {a.rounds}: " + ", ".join(f"{100 * r.error():+.0f} %" for r in rows), file=sys.stderr)
-    text = table(rows, a)
+                row.run(a)
+            print(f"round {number + 1} of {a.rounds}", file=sys.stderr)
+        for row in rows:
+            for profile in profiles.counted():
+                row.simulate(a, profile)
+    text = table(rows, profiles, a)
     print(text, end="")
     if a.output:
         pathlib.Path(a.output + ".md").write_text(text)
-        data = [{"model": r.model, "budget": r.budget, "engine_s": r.engine, "simulated_s": r.simulated} for r in rows]
+        data = [{"model": r.model, "budget": r.budget, "pinned": r.pinned, "runs": r.runs, "simulated_s": r.simulated} for r in rows]
         pathlib.Path(a.output + ".json").write_text(json.dumps(data, indent=1) + "\n")
-    return 1 if any(abs(r.error()) > WORST for r in rows) else 0
+    return 1 if max(abs(r.error()) for r in rows) > WORST else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analyze/engine_reads.h"
 #include "analyze/kernel_bench.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -150,6 +151,10 @@ Result<void> run(Flags& flags) {
   }
   if (flags.storage && flags.no_storage) return usage_error("--storage and --no-storage exclude one another");
   flags.options.storage = !flags.no_storage;
+  flags.options.engine_reads = [&](const std::string& path) {
+    return measure_engine_reads(path, {.quick = flags.options.quick});
+  };
+  flags.options.engine_reads_bytes = engine_reads_file_bytes();
   if (!flags.options.storage_file.empty())
     flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
   const std::string path = flags.out.empty() ? default_profile_path() : flags.out;

@@ -112,6 +112,17 @@ Result<void> measure_compute(MachineProfile& profile, int threads, bool quick) {
   return check_peaks(profile);
 }
 
+Result<void> add_engine_reads(const ProbeOptions& options, const StorageFile& file, std::vector<StoragePoint>& points) {
+  const bool direct = std::any_of(points.begin(), points.end(), [](const StoragePoint& p) { return p.direct; });
+  if (options.engine_reads == nullptr || !direct || file.bytes() < options.engine_reads_bytes) return {};
+  const StoragePoint point = RIDGE_TRY(options.engine_reads(file.handle()));
+  std::erase_if(points, [&](const StoragePoint& p) {
+    return p.direct && p.request_bytes == point.request_bytes && p.depth == point.depth;
+  });
+  points.push_back(point);
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_peaks(const MachineProfile& profile) {
@@ -172,6 +183,7 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
         {.quick = options.quick, .file_bytes = file.bytes(), .most_bytes = std::min(most_bytes, 64 * kMiB)});
     Progress bar("measuring storage", point_count(plan), ProgressUnit::items);
     profile.storage = RIDGE_TRY(measure_storage(file, plan, bar));
+    RIDGE_TRY(add_engine_reads(options, file, profile.storage));
   }
   return profile;
 }

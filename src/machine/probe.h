@@ -3,6 +3,7 @@
 //   MachineProfile machine = RIDGE_TRY(probe_machine({.storage_file = "model.gguf", .quick = true}));
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -17,6 +18,10 @@ struct ProbeOptions {
   int threads = 0;                  // most threads to try, 0: all usable CPUs
   bool quick = false;               // about 5 seconds instead of about 40
   bool memory = true, storage = true;
+  // Reads the file of this path as the engine does, which lies in a layer above (analyze/engine_reads.h): the point
+  // replaces that of its shape. Asked where O_DIRECT works and the file is large enough.
+  std::function<Result<StoragePoint>(const std::string& path)> engine_reads = nullptr;
+  uint64_t engine_reads_bytes = 0;  // that such a file has at least
 };
 
 Result<MachineProfile> probe_machine(const ProbeOptions& options);

@@ -119,6 +119,8 @@ bool StorageFile::set_direct(bool direct) {
   return false;
 }
 
+std::string StorageFile::handle() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
 void StorageFile::drop_cache() const { (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
 
 Result<void> StorageFile::read(std::span<std::byte> buffer, uint64_t offset) const {

@@ -30,6 +30,7 @@ class StorageFile {
   uint64_t bytes() const { return bytes_; }
   const std::string& path() const { return path_; }  // the file, or the folder of the temporary one
 
+  std::string handle() const;  // a path that opens it anew while this lives
   // Reads past the page cache, or through it. False if the file system refuses (tried with a real read).
   bool set_direct(bool direct);
   const std::string& refusal() const { return refusal_; }

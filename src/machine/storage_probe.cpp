@@ -130,7 +130,7 @@ std::vector<StorageShape> grid(const std::vector<uint64_t>& requests, const std:
 
 StoragePlan storage_plan(const StoragePlanOptions& options) {
   StoragePlan plan;
-  // The engine keeps 32 requests of 256 KiB in flight (memory/io_engine.h): that point belongs to every plan.
+  // The engine keeps 32 requests of 256 KiB in flight (memory/io_engine.h): that shape belongs to every plan.
   if (options.quick) {
     plan.direct = grid({64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB}, {1, 32}, options);
     plan.buffered = grid({kMiB}, {1}, options);

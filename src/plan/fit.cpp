@@ -147,7 +147,7 @@ Account with_weights(Account fixed, const Program& program, const Placement& pla
 uint32_t busy_slots(uint64_t room) {
   // What saturates single drives (docs/streaming.md); more requests are not started at a time anyway (io_engine.h).
   constexpr uint64_t kInFlight = 8 * kMiB;
-  constexpr uint64_t kMost = 8;
+  constexpr uint64_t kMost = 33;
   if (room == 0) return 2;
   return static_cast<uint32_t>(std::clamp<uint64_t>(1 + (kInFlight + room - 1) / room, 2, kMost));
 }
