@@ -35,7 +35,7 @@ struct HostMachine {
 // The constants that one model calibrated (docs/simulator.md: which, how, and what others then showed).
 struct HostConstants {
   double kernel_share_one = 0.88;   // of the read roof that decode reaches with one thread
-  double kernel_share_more = 0.80;  // with several: they do not follow the memory's two-thread rate
+  double kernel_share_more = 0.77;  // with several: they do not follow the memory's two-thread rate
   double rows_per_thread = 6.3e9;   // bytes per second packed and multiplied, slot in memory
   double visit_s = 3e-6;
   double streamed_visit_s = 40e-6;
