@@ -44,11 +44,12 @@ class Equivalence : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(engine.ok()) << engine.error().message;
     if (!engine.ok()) return {};
     streamed_ = engine.value()->plan().placement.streams();
+    cached_ = engine.value()->plan().placement.expert_cache > 0;
     return golden::all_logits(*engine.value(), ids_);
   }
 
   std::vector<TokenId> ids_ = {1, 17, 300, 5, 9, 250, 33, 2, 2, 111, 87, 319, 0, 45, 46, 47, 200, 12, 90, 77, 3};
-  bool streamed_ = false;
+  bool streamed_ = false, cached_ = false;  // by the last run
 };
 
 TEST_P(Equivalence, ThreadsIsasAndBatches) {
@@ -111,6 +112,29 @@ TEST_P(Equivalence, PinsAndIoEngines) {
       }
     }
   }
+}
+
+// Of models with experts: all that every pass needs is pinned, and a part of the experts has room for a cache.
+TEST_P(Equivalence, CachesOfExperts) {
+  auto whole = Engine::plan_only({.path = path(), .default_context = ids_.size(), .need_tokenizer = false});
+  ASSERT_TRUE(whole.ok());
+  const Program& program = whole.value()->plan().program;
+  if (program.expert_groups.empty()) return;
+  uint64_t experts = 0;
+  for (const Block& block : program.blocks) experts += block.on_demand ? block.memory_bytes : 0;
+  const Logits reference = run({.threads = 2});
+  bool cached = false;
+  for (uint64_t eighths = 1; eighths < 8; ++eighths) {
+    const uint64_t pinned = program.memory_bytes() - experts + experts * eighths / 8;
+    for (uint32_t rows : {1u, 8u}) {
+      EXPECT_TRUE(same_bytes(reference, run({.threads = 2, .most_pinned = pinned}, rows))) << eighths << ", " << rows;
+      cached = cached || cached_;
+    }
+  }
+  // Where a token uses more than a third of the experts, pinning some is better.
+  const ExpertGroup& group = program.expert_groups.front();
+  EXPECT_TRUE(cached || group.experts < 3 * group.used)
+      << "no plan had a cache of " << group.experts << " experts, " << group.used << " used";
 }
 
 TEST_P(Equivalence, RulesOfPinning) {

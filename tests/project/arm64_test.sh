@@ -21,7 +21,16 @@ scripts/check_symbols.sh "$build"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 arm() { qemu-aarch64 -cpu "$1" "$build/bin/ridge" "${@:2}"; }
-tests() { qemu-aarch64 -cpu "$1" "$build/tests/$2" --gtest_brief=1 "${@:3}"; }
+# A share of the tests for each core: qemu's own threads keep one busy.
+tests() {
+  local shards shard jobs=()
+  shards=$(nproc)
+  for ((shard = 0; shard < shards; ++shard)); do
+    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard qemu-aarch64 -cpu "$1" "$build/tests/$2" --gtest_brief=1 "${@:3}" &
+    jobs+=($!)
+  done
+  for job in "${jobs[@]}"; do wait "$job"; done
+}
 
 # The list has every variant, so `max` tests them all; a Cortex-A53 proves that the plain ones need no more than it has.
 # Left out: columns beyond 131,072, which are about side buffers that NEON kernels do not have, and what compares scalar
