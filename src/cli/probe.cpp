@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/common.h"
+#include "machine/cpu.h"
 #include "machine/probe.h"
 
 namespace ridge::cli {
@@ -23,7 +24,8 @@ constexpr const char* kExamples =
 
 struct Flags {
   ProbeOptions options;
-  std::string out;
+  std::optional<std::string> out;
+  std::optional<int64_t> threads;
   bool json = false, no_storage = false;
 };
 
@@ -127,15 +129,22 @@ std::string table(const MachineProfile& p) {
 }
 
 Result<void> run(Flags& flags) {
-  if (flags.options.threads < 0 || flags.options.threads > 1024) {
-    return usage_error(fmt::format("--threads {} is no usable number: give 1 to 1024", flags.options.threads));
+  const int64_t cpus = static_cast<int64_t>(usable_cpus().size());
+  if (flags.threads && (*flags.threads < 1 || *flags.threads > cpus)) {
+    return usage_error(fmt::format("--threads {} is no usable number: this process may use {}, give 1 to {}",
+                                   *flags.threads, counted(static_cast<uint64_t>(cpus), "CPU"), cpus));
   }
+  flags.options.threads = static_cast<int>(flags.threads.value_or(0));
   flags.options.storage = !flags.no_storage;
   if (!flags.options.storage_file.empty())
     flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
+  if (flags.out) {
+    RIDGE_TRY(check_output(*flags.out, "-o"));
+    if (!flags.options.storage_file.empty()) RIDGE_TRY(refuse_overwriting(*flags.out, flags.options.storage_file));
+  }
   MachineProfile profile = RIDGE_TRY(probe_machine(flags.options));
   profile.formats = RIDGE_TRY(measure_formats(flags.options.quick));
-  std::string path = flags.out.empty() ? default_profile_path() : flags.out;
+  std::string path = flags.out.value_or(default_profile_path());
   RIDGE_TRY(save_profile(profile, path));
   RIDGE_TRY(print(flags.json ? to_json(profile).dump(2) + "\n" : table(profile)));
   note(fmt::format("kept in {}", path));
@@ -151,7 +160,7 @@ void add_probe(CLI::App& app) {
   command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")
       ->type_name("FILE");
   command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
-  command->add_option("-t,--threads", flags->options.threads, "most threads to try")->type_name("N");
+  command->add_option("-t,--threads", flags->threads, "most threads to try")->type_name("N");
   command->add_flag("--no-storage", flags->no_storage, "memory only");
   command->add_option("-o,--output", flags->out, "write the profile here, not to the cache")->type_name("FILE");
   command->add_flag("--json", flags->json, "print JSON");
