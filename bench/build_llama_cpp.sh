@@ -6,6 +6,7 @@
 # operating system or the hypervisor does not grant (AMX above all); a program with those dies of SIGILL. Then the
 # features are switched on one by one, as /proc/cpuinfo lists them.
 set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 version=0.3.36
 [ $# -eq 1 ] || { echo "usage: build_llama_cpp.sh DIR" >&2; exit 2; }
 dir=$(mkdir -p "$1" && cd "$1" && pwd)

@@ -5,6 +5,7 @@
 #
 # usage: scripts/check_symbols.sh BUILD_FOLDER
 set -eu
+case "${1:-}" in -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 build=${1:?usage: scripts/check_symbols.sh BUILD_FOLDER}
 bad=0
 found=0

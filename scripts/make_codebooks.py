@@ -7,6 +7,10 @@ The package keeps each grid as packed codes; the values come from its `grid_map`
 words that kernels look up (src/tensor/codebooks.h says how they lie in them).
 """
 import pathlib
+import sys
+
+if len(sys.argv) > 1:  # before the packages are looked for
+    sys.exit(print(__doc__) if sys.argv[1] in ("-h", "--help") else f"'{sys.argv[1]}' is not understood: it takes no arguments")
 
 import numpy as np
 from gguf import quants

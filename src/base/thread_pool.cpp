@@ -64,6 +64,19 @@ struct alignas(64) Range {
 struct ThreadPool::State {
   explicit State(int workers) : size(workers), ranges(static_cast<size_t>(workers)) {}
 
+  // Also where the system refused one of the threads: those that run are then ended like any others.
+  ~State() {
+    stop.store(true, std::memory_order_release);
+    {
+      std::lock_guard lock(mutex);
+      generation.fetch_add(1, std::memory_order_release);
+    }
+    wake.notify_all();
+    for (auto& thread : threads) thread.join();
+    // Threads that the caller starts later inherit its CPUs: left bound, they would all share one.
+    if (callers_cpus) (void)pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &*callers_cpus);
+  }
+
   void start_job(FunctionRef<void(int)>* next) {
     job = next;
     pending.store(size - 1, std::memory_order_relaxed);
@@ -141,17 +154,7 @@ ThreadPool::ThreadPool(const ThreadPoolOptions& options) : state_(std::make_uniq
   }
 }
 
-ThreadPool::~ThreadPool() {
-  state_->stop.store(true, std::memory_order_release);
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->generation.fetch_add(1, std::memory_order_release);
-  }
-  state_->wake.notify_all();
-  for (auto& thread : state_->threads) thread.join();
-  // Threads that the caller starts later inherit its CPUs: left bound, they would all share one.
-  if (state_->callers_cpus) (void)pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &*state_->callers_cpus);
-}
+ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const { return state_->size; }
 

@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/number_list.h"
 #include "base/units.h"
 #include "cli/model_store.h"
 #include "format/output_file.h"
@@ -56,7 +58,10 @@ void on_run(CLI::App& command, Run run) {
 int exit_code() { return g_exit_code; }
 
 int report(const Error& error) {
-  warn(error.message);
+  // One line, whatever names and texts it quotes; only the table of what does not fit has more.
+  std::string line = error.message;
+  if (error.code != ErrorCode::does_not_fit) std::replace(line.begin(), line.end(), '\n', ' ');
+  warn(line);
   return static_cast<int>(error.code);
 }
 
@@ -69,7 +74,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--pins", flags.pins, "to compare: planned (default), leading, none, lru")->type_name("NAME");
   command.add_option("-c,--context", flags.context, "positions (default: the model's, at most 4096)")->type_name("N");
   command.add_option("-t,--threads", flags.threads, "compute threads (default: all usable CPUs)")->type_name("N");
-  command.add_option("--cpus", flags.cpus, "bind the threads to these: 0,2,4")->type_name("LIST");
+  command.add_option("--cpus", flags.cpus, "bind the threads to these: 0,2 or 0-3")->type_name("LIST");
   command.add_option("--isa", flags.isa, "at most this ISA: scalar, avx2, avx512, neon")->type_name("NAME");
   command.add_option("--numerics", flags.numerics, "default, exact (float activations), fast (bf16 too)")
       ->type_name("NAME");
@@ -82,7 +87,8 @@ namespace {
 
 Result<std::vector<int>> parse_cpus(const std::string& text) {
   std::vector<int> usable = usable_cpus(), cpus;
-  for (TokenId cpu : RIDGE_TRY(parse_ids(text))) {
+  for (uint64_t number : RIDGE_TRY(parse_numbers(text, "--cpus"))) {
+    const int cpu = static_cast<int>(std::min<uint64_t>(number, INT_MAX));
     if (std::find(usable.begin(), usable.end(), cpu) == usable.end()) {
       return usage_error(fmt::format("--cpus {}: this process may use {}", text, fmt::join(usable, ",")));
     }
@@ -91,11 +97,22 @@ Result<std::vector<int>> parse_cpus(const std::string& text) {
     }
     cpus.push_back(cpu);
   }
-  if (cpus.empty()) return usage_error("--cpus is empty: name CPUs like 0,2,4");
   return cpus;
 }
 
 }  // namespace
+
+Result<int> thread_count(int64_t threads) {
+  if (threads < 1 || threads > kMostThreads) {
+    return usage_error(fmt::format("--threads {} is no usable number: give 1 to {}", threads, kMostThreads));
+  }
+  const size_t cpus = usable_cpus().size();
+  if (static_cast<size_t>(threads) > cpus) {
+    note(fmt::format("{} threads take turns on {}: that is slower than --threads {}", threads, counted(cpus, "CPU"),
+                     cpus));
+  }
+  return static_cast<int>(threads);
+}
 
 Result<EngineOptions> engine_options(const EngineFlags& flags) {
   EngineOptions o;
@@ -113,16 +130,7 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     }
     o.context = static_cast<uint64_t>(*flags.context);
   }
-  if (flags.threads) {
-    if (*flags.threads < 1)
-      return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
-    o.threads = *flags.threads;
-    const size_t cpus = usable_cpus().size();
-    if (static_cast<size_t>(o.threads) > cpus) {
-      note(fmt::format("{} threads take turns on {}: that is slower than --threads {}", o.threads, counted(cpus, "CPU"),
-                       cpus));
-    }
-  }
+  if (flags.threads) o.threads = RIDGE_TRY(thread_count(*flags.threads));
   if (flags.cpus) {
     o.cpus = RIDGE_TRY(parse_cpus(*flags.cpus));
     if (!flags.threads) o.threads = static_cast<int>(o.cpus.size());
@@ -135,6 +143,8 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
 }
 
 Result<std::string> resolve_model(const std::string& name) {
+  if (name.empty()) return usage_error("the name of the model is empty: name a file");
+  if (name == "-") return usage_error("the model cannot come from standard input: name a file");
   struct stat info {};
   if (::stat(name.c_str(), &info) == 0) return name;
   if (const DemoModel* demo = find_demo_model(name)) {
@@ -196,11 +206,21 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit) {
 
 Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs, std::string_view flag) {
   for (const GgufFile& input : inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(path, input.path, ignored)) {
-      return usage_error(fmt::format("{} {}: is the model itself, which would be lost: name another file", flag, path));
-    }
+    RIDGE_TRY(refuse_overwriting(path, input.path, flag));
   }
+  return {};
+}
+
+Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag) {
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(path, input, ignored)) return {};
+  return usage_error(fmt::format("{} {}: is the input itself, which would be lost: name another file", flag, path));
+}
+
+Result<void> check_output(const std::string& path, std::string_view flag) {
+  if (path.empty()) return usage_error(fmt::format("{} is empty: give the name of a file", flag));
+  if (path == "-") return usage_error(fmt::format("{} -: a file is written, not standard output: name one", flag));
+  (void)RIDGE_TRY(OutputFile::create(path));
   return {};
 }
 

@@ -44,6 +44,8 @@ struct EngineFlags {
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 Result<EngineOptions> engine_options(const EngineFlags& flags);
+// A number of --threads that can be used, noted if there are fewer CPUs; a usage error otherwise.
+Result<int> thread_count(int64_t threads);
 
 // The model argument: a path, or the name of a demo model that is in the cache (`ridge models`).
 Result<std::string> resolve_model(const std::string& name);
@@ -61,6 +63,10 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit = 
 // Usage error if writing to `path` would replace one of these files.
 Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs,
                                 std::string_view flag = "-o");
+Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag = "-o");
+// Whether a result can be written to `path`, found out before minutes of work are spent on it: a usage error for no
+// name and for "-", else what creating it says. Nothing is left there.
+Result<void> check_output(const std::string& path, std::string_view flag);
 // A whole new file, or none: whatever fails leaves `path` as it was.
 Result<void> write_text(const std::string& path, std::string_view text);
 // Bad input with the byte offset if the text is no UTF-8.

@@ -32,6 +32,7 @@ constexpr uint32_t kLogitsRows = 8;
 Result<void> run(const Flags& flags) {
   std::vector<TokenId> ids = RIDGE_TRY(parse_ids(flags.tokens));
   if (ids.empty()) return usage_error("--tokens is empty: give ids such as 1,2,3");
+  RIDGE_TRY(check_output(flags.out, "-o"));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
   options.need_tokenizer = false;
   options.logits_rows = kLogitsRows;

@@ -1,13 +1,19 @@
 // The program: one command per file, listed here.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <new>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "cli/common.h"
 #include "kernels/choose.h"
 #include "machine/heap.h"
@@ -16,7 +22,7 @@ namespace {
 
 constexpr const char* kAbout =
     "Ridge runs language models that do not fit in memory and shows what limits them.\n\n"
-    "  ridge run smollm2-135m --memory 64M -p \"What is the capital of France?\"\n"
+    "  ridge run smollm2-135m --memory 64M -p \"Why is the sky blue?\"\n"
     "  ridge run model.gguf                  (a chat)\n"
     "  ridge info model.gguf                 (what it is and what it needs)";
 
@@ -32,9 +38,18 @@ std::string version_text() {
                      isa);
 }
 
+// A stream that the caller closed would be the number of the next file that is opened, and what is said would go into
+// that. Opened for the other direction, it stays an error of whoever uses it.
+void keep_standard_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   ridge::tune_heap();
   // A closed pipe and a file size limit are errors of write(), with a line of their own.
   std::signal(SIGPIPE, SIG_IGN);
@@ -60,12 +75,15 @@ int main(int argc, char** argv) {
         add_roofline, add_probe, add_plan, add_sim, add_ladder, add_doctor, add_pack, add_models, add_report}) {
     add(app);
   }
+  check_words(app);
   if (argc == 1 || (argc == 2 && std::string_view(argv[1]) == "help")) {
     const ridge::Result<void> printed = print(app.help());
     return printed.ok() ? 0 : report(printed.error());
   }
+  std::vector<std::string> words = with_help(app, argc, argv);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the end
   try {
-    app.parse(argc, argv);
+    app.parse(words);
   } catch (const CLI::Success& e) {  // help or version was asked for
     int code = app.exit(e);
     if (std::cout.flush()) return code;
@@ -77,11 +95,7 @@ int main(int argc, char** argv) {
     return report(
         ridge::io_error(fmt::format("the system refused a resource ({}): fewer --threads may help", e.what())));
   } catch (const CLI::ParseError& e) {
-    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-      return report(ridge::usage_error(fmt::format("'{}' is no command of ridge; see `ridge --help`", argv[1])));
-    }
-    std::string command = app.get_subcommands().empty() ? "ridge" : "ridge " + app.get_subcommands()[0]->get_name();
-    return report(ridge::usage_error(fmt::format("{}; see `{} --help`", e.what(), command)));
+    return report(ridge::usage_error(words_for(app, e)));
   } catch (const std::exception& e) {
     return report({ridge::ErrorCode::bug, fmt::format("bug: {}; please report it with the command you ran", e.what())});
   }

@@ -13,14 +13,14 @@ namespace ridge::cli {
 namespace {
 
 Result<void> list_models() {
-  std::string text = fmt::format("{:<14} {:>9}  {:<9} {}\n", "name", "size", "cached", "what");
+  std::string text = fmt::format("{:<14} {:>9}  {:<6}  {}\n", "name", "size", "cached", "what"), licences;
   for (const DemoModel& m : demo_models()) {
     std::error_code error;
     bool cached = std::filesystem::file_size(demo_model_path(m), error) == m.bytes && !error;
-    text += fmt::format("{:<14} {:>9}  {:<9} {}; {}\n", m.name, format_bytes(m.bytes), cached ? "yes" : "no", m.what,
-                        m.licence);
+    text += fmt::format("{:<14} {:>9}  {:<6}  {}\n", m.name, format_bytes(m.bytes), cached ? "yes" : "no", m.what);
+    licences += fmt::format("{}{}: {}", licences.empty() ? "" : "; ", m.name, m.licence);
   }
-  text += fmt::format("\nThe cache is {}.\n", model_cache_folder());
+  text += fmt::format("\nLicences: {}.\nThe cache is {}.\n", licences, model_cache_folder());
   return print(text);
 }
 

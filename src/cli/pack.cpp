@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -24,7 +25,8 @@ constexpr const char* kExamples =
     "A pack is never needed; it saves the rearranging of every pass under a budget.";
 
 struct Flags {
-  std::string model, out;
+  std::string model;
+  std::optional<std::string> out;
   bool check = false;
   std::optional<int> threads;
 };
@@ -36,14 +38,15 @@ Result<void> run(const Flags& flags) {
     RIDGE_TRY(verify_ridge_pack(path));
     return print(fmt::format("{}: whole, all checksums are right\n", path));
   }
-  if (flags.threads && *flags.threads < 1)
-    return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
+  const int threads = flags.threads ? RIDGE_TRY(thread_count(*flags.threads))
+                                    : std::min(static_cast<int>(usable_cpus().size()), kMostThreads);
   if (RIDGE_TRY(is_ridge_pack(path))) return bad_input(fmt::format("{}: is a pack already", path));
-  std::string out = flags.out.empty() ? std::filesystem::path(path).replace_extension(".ridge").string() : flags.out;
+  std::string out = flags.out.value_or(std::filesystem::path(path).replace_extension(".ridge").string());
   KernelChoice kernels = RIDGE_TRY(choose_kernels({}));
-  ThreadPool pool({.threads = flags.threads ? *flags.threads : static_cast<int>(usable_cpus().size()), .cpus = {}});
+  ThreadPool pool({.threads = threads, .cpus = {}});
   Gguf source = RIDGE_TRY(Gguf::open(path));
   RIDGE_TRY(refuse_overwriting(out, source.files()));
+  RIDGE_TRY(check_output(out, "-o"));
   RIDGE_TRY(write_ridge_pack(source, out, {.pool = &pool, .pack = kernels.kernels.pack, .as_panels = {}}));
   struct stat info {};
   uint64_t bytes = ::stat(out.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;

@@ -24,18 +24,21 @@ constexpr const char* kExamples =
 struct Flags {
   EngineFlags engine;
   std::string file;
-  uint32_t window = 512;
-  uint64_t windows = 0;
+  int64_t window = 512;
+  std::optional<int64_t> windows;
   bool kl = false, json = false;
 };
 
 constexpr uint32_t kLogitsRows = 16;
+// More windows than a text that is read (1 GiB) can have.
+constexpr int64_t kMostWindows = int64_t{1} << 30;
 
 // With --windows the rest of the text is of no use; 64 bytes a token is more than prose or code ever has.
 void keep_enough(std::string& text, const Flags& flags) {
   constexpr uint64_t kMostBytesPerToken = 64;
-  uint64_t enough = flags.windows * flags.window * kMostBytesPerToken;
-  if (flags.windows == 0 || text.size() <= enough) return;
+  if (!flags.windows || *flags.windows > kMostWindows) return;
+  uint64_t enough = static_cast<uint64_t>(*flags.windows * flags.window) * kMostBytesPerToken;
+  if (text.size() <= enough) return;
   while (enough > 0 && (static_cast<unsigned char>(text[enough]) & 0xc0) == 0x80) --enough;  // never inside a character
   text.resize(enough);
   text.shrink_to_fit();
@@ -49,7 +52,7 @@ Result<EngineOptions> share_budget(const Flags& flags, EngineOptions& first) {
   exact.kv_type.reset();
   if (!flags.kl || !first.memory) return exact;
   constexpr uint64_t kSpread = kMiB;  // what the first engine leaves on the heap varies
-  const uint64_t contexts[] = {std::max<uint64_t>(first.context, flags.window)};
+  const uint64_t contexts[] = {std::max<uint64_t>(first.context, static_cast<uint64_t>(flags.window))};
   const Engine::Needs other = RIDGE_TRY(Engine::needs(exact, contexts)).front();
   const uint64_t second = other.smallest - other.program + kSpread;
   const uint64_t least = RIDGE_TRY(Engine::needs(first, contexts)).front().smallest + second;
@@ -64,12 +67,15 @@ Result<EngineOptions> share_budget(const Flags& flags, EngineOptions& first) {
 }
 
 Result<void> run(const Flags& flags) {
-  constexpr uint32_t kLeast = 4, kMost = 1u << 20;
+  constexpr int64_t kLeast = 4, kMost = 1 << 20;
   if (flags.window < kLeast || flags.window > kMost) {
     return usage_error(fmt::format("--window {} is no usable length: give {} to {}", flags.window, kLeast, kMost));
   }
+  if (flags.windows && *flags.windows < 1) {
+    return usage_error(fmt::format("--windows {} is no usable number: give 1 or more", *flags.windows));
+  }
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
-  options.default_context = flags.window;
+  options.default_context = static_cast<uint64_t>(flags.window);
   options.logits_rows = kLogitsRows;
   std::string text = RIDGE_TRY(read_text(flags.file));
   keep_enough(text, flags);
@@ -78,7 +84,8 @@ Result<void> run(const Flags& flags) {
   const EngineOptions exact_options = RIDGE_TRY(share_budget(flags, options));
   auto engine = RIDGE_TRY(Engine::open(options));
   std::vector<TokenId> ids = engine->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
-  WindowOptions window{.window = flags.window, .most_windows = flags.windows == 0 ? UINT64_MAX : flags.windows};
+  WindowOptions window{.window = static_cast<uint32_t>(flags.window),
+                       .most_windows = flags.windows ? static_cast<uint64_t>(*flags.windows) : UINT64_MAX};
   uint64_t total = std::min<uint64_t>(ids.size() / window.window, window.most_windows) * window.window;
 
   Likelihood l;

@@ -45,7 +45,8 @@ Result<void> run(const Flags& flags) {
     return usage_error("--steps, --spectrum, --computed, --merge and --lock are for device profiles (.toml)");
   }
   EngineOptions options = RIDGE_TRY(engine_options(flags.sim.engine));
-  options.machine = flags.sim.machine.value_or("");
+  if (flags.svg) RIDGE_TRY(check_output(*flags.svg, "--svg"));
+  if (flags.sim.machine) options.machine = RIDGE_TRY(resolve_profile(*flags.sim.machine));
   std::unique_ptr<Engine> engine = RIDGE_TRY(Engine::plan_only(options));
   PlanStudy study{.engine = engine.get(), .curve = RIDGE_TRY(budget_curve(engine->planning()))};
   if (flags.svg) RIDGE_TRY(write_svg(study, *flags.svg));

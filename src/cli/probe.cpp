@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/common.h"
+#include "machine/cpu.h"
 #include "machine/probe.h"
 
 namespace ridge::cli {
@@ -25,7 +26,8 @@ constexpr const char* kExamples =
 
 struct Flags {
   ProbeOptions options;
-  std::string out;
+  std::optional<std::string> out;
+  std::optional<int64_t> threads;
   bool json = false, no_storage = false, storage = false;
 };
 
@@ -146,9 +148,12 @@ Result<MachineProfile> storage_anew(const Flags& flags, const std::string& path)
 }
 
 Result<void> run(Flags& flags) {
-  if (flags.options.threads < 0 || flags.options.threads > 1024) {
-    return usage_error(fmt::format("--threads {} is no usable number: give 1 to 1024", flags.options.threads));
+  const int64_t cpus = static_cast<int64_t>(usable_cpus().size());
+  if (flags.threads && (*flags.threads < 1 || *flags.threads > cpus)) {
+    return usage_error(fmt::format("--threads {} is no usable number: this process may use {}, give 1 to {}",
+                                   *flags.threads, counted(static_cast<uint64_t>(cpus), "CPU"), cpus));
   }
+  flags.options.threads = static_cast<int>(flags.threads.value_or(0));
   if (flags.storage && flags.no_storage) return usage_error("--storage and --no-storage exclude one another");
   flags.options.storage = !flags.no_storage;
   flags.options.engine_reads = [&](const std::string& path) {
@@ -157,7 +162,11 @@ Result<void> run(Flags& flags) {
   flags.options.engine_reads_bytes = engine_reads_file_bytes();
   if (!flags.options.storage_file.empty())
     flags.options.storage_file = RIDGE_TRY(resolve_model(flags.options.storage_file));
-  const std::string path = flags.out.empty() ? default_profile_path() : flags.out;
+  const std::string path = flags.out.value_or(default_profile_path());
+  if (flags.out) {
+    RIDGE_TRY(check_output(*flags.out, "-o"));
+    if (!flags.options.storage_file.empty()) RIDGE_TRY(refuse_overwriting(*flags.out, flags.options.storage_file));
+  }
   const MachineProfile profile = RIDGE_TRY(flags.storage ? storage_anew(flags, path) : whole(flags));
   RIDGE_TRY(save_profile(profile, path));
   RIDGE_TRY(print(flags.json ? to_json(profile).dump(2) + "\n" : table(profile)));
@@ -174,7 +183,7 @@ void add_probe(CLI::App& app) {
   command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")
       ->type_name("FILE");
   command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
-  command->add_option("-t,--threads", flags->options.threads, "most threads to try")->type_name("N");
+  command->add_option("-t,--threads", flags->threads, "most threads to try")->type_name("N");
   command->add_flag("--no-storage", flags->no_storage, "memory and computing alone");
   command->add_flag("--storage", flags->storage, "storage alone; the rest of the kept profile stays");
   command->add_option("-o,--output", flags->out, "write the profile here, not to the cache")->type_name("FILE");

@@ -17,7 +17,7 @@
 #include "base/number_list.h"
 #include "base/progress.h"
 #include "cli/common.h"
-#include "format/output_file.h"
+#include "cli/sim.h"
 #include "machine/cpu.h"
 #include "model/model_file.h"
 #include "report/paper_report.h"
@@ -130,7 +130,8 @@ Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   if (flags.engine.kv_type) options.rules.kv_type = RIDGE_TRY(parse_kv_type(*flags.engine.kv_type));
   options.rules.exact = RIDGE_TRY(parse_numerics(flags.engine.numerics)) == Numerics::exact;
   std::vector<MachineProfile> machines;
-  for (const std::string& machine : flags.machines) machines.push_back(RIDGE_TRY(load_profile(machine)));
+  for (const std::string& machine : flags.machines)
+    machines.push_back(RIDGE_TRY(load_profile(RIDGE_TRY(resolve_profile(machine)))));
   for (const std::string& name : flags.models) {
     std::map<std::string, uint32_t> layers;
     for (const auto& model : RIDGE_TRY(models_of(name, sweep))) {
@@ -189,7 +190,7 @@ Result<void> check_outputs(const Flags& flags) {
       const ModelFile model = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(name)), Verify::headers));
       RIDGE_TRY(refuse_overwriting(*path, model.header.files(), flag));
     }
-    (void)RIDGE_TRY(OutputFile::create(*path));
+    RIDGE_TRY(check_output(*path, flag));
   }
   return {};
 }

@@ -10,12 +10,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <type_traits>
 
 #include "base/log.h"
 #include "base/units.h"
+#include "cli/command_line.h"
 #include "cli/trace_file.h"
 #include "format/file_stream.h"
-#include "format/output_file.h"
 #include "report/run_report.h"
 #include "sim/recorded_trace.h"
 
@@ -71,7 +72,7 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
   if (!flags.file) return text;
   std::string from_file = RIDGE_TRY(read_text(*flags.file, limit));
   RIDGE_TRY(require_utf8(from_file, *flags.file == "-" ? "standard input" : *flags.file));
-  return text.empty() ? from_file : text + "\n\n" + from_file;
+  return text.empty() || from_file.empty() ? text + from_file : text + "\n\n" + from_file;
 }
 
 // Why the text ends where it does.
@@ -145,7 +146,10 @@ Result<void> run(RunFlags& flags) {
         "'{}' is not understood: give the prompt with -p, or - to read it from standard input", *flags.input));
   }
   if (flags.input) flags.file = "-";
-  if (flags.engine.model == "-") return usage_error("the model cannot come from standard input: name a file");
+  if (flags.max_tokens < -1) {
+    return usage_error(
+        fmt::format("-n {} is no usable number: give 0 or more; without -n the model ends the text", flags.max_tokens));
+  }
   flags.sampler.logit_bias = RIDGE_TRY(parse_bias(flags.logit_bias));
   flags.sampler.seed = flags.seed ? *flags.seed : std::random_device{}();
   RIDGE_TRY(check(flags.sampler));
@@ -162,7 +166,8 @@ Result<void> run(RunFlags& flags) {
   options.states = flags.save_state || flags.load_state;
   // Found out now, not after minutes of loading and reading.
   if (flags.load_state) (void)RIDGE_TRY(FileStream::open(*flags.load_state));
-  if (flags.save_state) (void)RIDGE_TRY(OutputFile::create(*flags.save_state));
+  if (flags.save_state) RIDGE_TRY(check_output(*flags.save_state, "--save-state"));
+  if (flags.record) RIDGE_TRY(check_output(*flags.record, "--record"));
   options.record = flags.record.has_value();
   RIDGE_TRY(apply(flags.drafts, options));
   std::optional<TraceFile> trace;
@@ -207,7 +212,8 @@ Result<void> run(RunFlags& flags) {
 
 void add_sampler_flags(CLI::App& command, RunFlags& f) {
   auto add = [&](const char* names, auto& value, const char* what) {
-    command.add_option(names, value, what)->type_name("X")->capture_default_str()->group("Sampling");
+    const char* type = std::is_integral_v<std::remove_reference_t<decltype(value)>> ? "N" : "X";
+    command.add_option(names, value, what)->type_name(type)->capture_default_str()->group("Sampling");
   };
   add("--temp", f.sampler.temperature, "temperature; 0 is greedy");
   add("--top-k", f.sampler.top_k, "keep the k likeliest tokens; 0 is all");
@@ -222,7 +228,10 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
       ->expected(1)
       ->take_all()
       ->group("Sampling");
-  command.add_option("--seed", f.seed, "the same seed gives the same text")->type_name("N")->group("Sampling");
+  command.add_option("--seed", f.seed, "the same seed gives the same text")
+      ->type_name("N")
+      ->check(CLI::Validator(refuse_negative, ""))
+      ->group("Sampling");
 }
 
 }  // namespace

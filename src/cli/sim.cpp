@@ -21,6 +21,10 @@ constexpr const char* kExamples =
     "  ridge sim visits.json --export visits.oracleGeneral  (for libCacheSim)";
 
 Result<void> run(const SimFlags& flags) {
+  if (flags.export_path) {
+    RIDGE_TRY(refuse_overwriting(*flags.export_path, flags.engine.model, "--export"));
+    RIDGE_TRY(check_output(*flags.export_path, "--export"));
+  }
   const std::string& input = flags.engine.model;
   if (is_profile(input)) return sim_device(flags);
   if (flags.steps || flags.computed || flags.spectrum || flags.merge || flags.lock) {

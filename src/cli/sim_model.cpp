@@ -111,9 +111,9 @@ Result<void> sim_model(const SimFlags& flags) {
   std::optional<TraceFile> trace;
   if (flags.trace) trace.emplace(RIDGE_TRY(trace_file(flags)));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
-  if (flags.machine) options.machine = *flags.machine;
+  if (flags.machine) options.machine = RIDGE_TRY(resolve_profile(*flags.machine));
   options.need_tokenizer = false;
-  const MachineProfile machine = RIDGE_TRY(load_profile(flags.machine.value_or(default_profile_path())));
+  const MachineProfile machine = RIDGE_TRY(load_profile(flags.machine ? options.machine : default_profile_path()));
   const auto engine = RIDGE_TRY(Engine::plan_only(options));
   const Program& program = engine->plan().program;
   const Placement& placement = engine->plan().placement;

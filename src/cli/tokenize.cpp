@@ -58,10 +58,13 @@ Result<void> tokenize(const Flags& flags) {
   if (flags.no_special && flags.parse_special) {
     return usage_error("--no-special and --parse-special exclude one another: give one");
   }
+  if (flags.lines_json && flags.text) return usage_error("--lines-json reads standard input: leave the text out");
+  if (flags.lines_json && flags.json) return usage_error("--json and --lines-json are two forms: give one");
   auto tokenizer = RIDGE_TRY(open_tokenizer(flags.model));
   if (flags.lines_json) return tokenize_lines(*tokenizer, flags);
-  std::string text = flags.text ? *flags.text : RIDGE_TRY(read_text("-"));
-  RIDGE_TRY(require_utf8(text, flags.text ? "the text" : "standard input"));
+  const bool given = flags.text && *flags.text != "-";
+  std::string text = given ? *flags.text : RIDGE_TRY(read_text("-"));
+  RIDGE_TRY(require_utf8(text, given ? "the text" : "standard input"));
   std::vector<TokenId> ids = tokenizer->encode(text, encode_options(flags));
   if (!flags.json) return print(fmt::format("{}\n", fmt::join(ids, " ")));
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
@@ -88,7 +91,7 @@ void add_tokenize(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("tokenize", "text to token ids");
   command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
-  command->add_option("TEXT", flags->text, "the text (default: standard input)")->type_name("");
+  command->add_option("TEXT", flags->text, "the text; - or nothing: standard input")->type_name("");
   command->add_flag("--no-special", flags->no_special, "add no BOS or EOS");
   command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token");
   command->add_flag("--json", flags->json, "ids with their texts, as JSON");

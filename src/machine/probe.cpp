@@ -39,7 +39,8 @@ std::string contention_of(const std::vector<ReadPoint>& reads, const CpuWatch& w
   return fmt::format("{} of {} memory figures spread by more than {:.0f} %", count, reads.size(), kWideSpread * 100);
 }
 
-Result<StorageFile> storage_file(const ProbeOptions& options) {
+// The file that is read; `bytes` of a temporary one.
+Result<StorageFile> storage_file(const ProbeOptions& options, uint64_t bytes) {
   if (!options.storage_file.empty()) return StorageFile::open(options.storage_file);
   std::string folder = options.storage_folder;
   if (folder.empty()) {
@@ -49,7 +50,7 @@ Result<StorageFile> storage_file(const ProbeOptions& options) {
   }
   if (folder.empty())
     return usage_error("this user has no home folder to write a test file to: name one with --folder");
-  return StorageFile::temporary(folder, (options.quick ? 64 : 256) * kMiB);
+  return StorageFile::temporary(folder, bytes);
 }
 
 // 1e9 operations per second of CPU time, summed over the workers.
@@ -154,6 +155,8 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
     return usage_error(fmt::format("--threads {}: this process may use {}; give a number from 1 to {}", options.threads,
                                    counted(static_cast<uint64_t>(usable), "CPU"), usable));
   }
+  // What cannot be read or written is found out before the memory is measured, which takes half a minute.
+  if (options.storage) (void)RIDGE_TRY(storage_file(options, 0));
   // A quarter of what is free: measuring must not push anything out of memory.
   uint64_t most_bytes = memory_limits().available / 4;
 
@@ -177,7 +180,7 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
     RIDGE_TRY(measure_compute(profile, options.threads == 0 ? usable : options.threads, options.quick));
   }
   if (options.storage) {
-    StorageFile file = RIDGE_TRY(storage_file(options));
+    StorageFile file = RIDGE_TRY(storage_file(options, (options.quick ? 64 : 256) * kMiB));
     profile.storage_path = file.path();
     StoragePlan plan = storage_plan(
         {.quick = options.quick, .file_bytes = file.bytes(), .most_bytes = std::min(most_bytes, 64 * kMiB)});

@@ -6,7 +6,7 @@
 //
 //   PassModel decode(program, rates, 1);
 //   double s = decode.seconds({.pinned = placement.pinned});          // of the pass, once it repeats itself
-//   Bound b = decode.bound({.pinned = placement.pinned});             // b.seconds() <= s
+//   Bound b = decode.bound({.pinned = placement.pinned});
 //
 // Thread-safe: immutable once built.
 #pragma once

@@ -52,6 +52,11 @@ std::string hiding_sentence(const Plan& plan) {
     return fmt::format("reading ({}) hides behind computing ({}) entirely: more memory would not help decoding",
                        ms(f.read_s), ms(f.compute_s));
   }
+  if (f.seconds <= f.bound.memory_s) {
+    return fmt::format(
+        "a decode pass takes {}: memory is busy for so long with weights that are read in and computed on",
+        ms(f.seconds));
+  }
   return fmt::format("a decode pass takes {}: computing {}, of reading {} the rest is waited for", ms(f.seconds),
                      ms(f.compute_s), ms(f.read_s));
 }

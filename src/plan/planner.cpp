@@ -34,7 +34,7 @@ double predicted(const Plan& plan, const PassModel& decode, const PassModel& pro
 PassForecast forecast(const PassModel& model, const Plan& plan, uint32_t tokens, double expert_hits) {
   const PassPlacement p{.pinned = plan.placement.pinned, .slots = plan.placement.slots, .expert_hits = expert_hits};
   return {.tokens = tokens,
-          .seconds = model.seconds(p),
+          .seconds = std::max(model.seconds(p), model.bound(p).seconds()),
           .compute_s = model.compute_seconds(p),
           .read_s = model.read_seconds(p),
           .bound = model.bound(p)};

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/printable.h"
 #include "base/units.h"
+#include "report/wrapped.h"
 
 namespace ridge {
 namespace {
@@ -23,38 +23,16 @@ const char* name_of(Verdict verdict) {
   return "problem";
 }
 
-// Breaks at blanks so that no line is longer than `width`; further lines are indented by `indent`.
-std::string wrapped(const std::string& text, size_t width, size_t indent) {
-  std::string out;
-  size_t column = indent;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find_first_of(" \n", at), text.size());
-    const std::string word = printable(text.substr(at, end - at));
-    if (column > indent && column + 1 + word.size() > width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    }
-    if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-    at = std::min(text.find_first_not_of(" \n", end), text.size());
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string doctor_table(std::span<const Finding> findings) {
-  constexpr size_t kWidth = 80, kIndent = 26;
+  constexpr size_t kIndent = 26;
   std::string text;
   size_t notes = 0, problems = 0;
   for (const Finding& f : findings) {
-    text += fmt::format("{:<8} {:<16} {}\n", name_of(f.verdict), f.topic, wrapped(f.fact, kWidth, kIndent));
+    text += fmt::format("{:<8} {:<16} {}\n", name_of(f.verdict), f.topic, wrapped(f.fact, kIndent));
     if (!f.advice.empty()) {
-      text += std::string(kIndent, ' ') + wrapped("→ " + f.advice, kWidth, kIndent) + "\n";
+      text += std::string(kIndent, ' ') + wrapped("→ " + f.advice, kIndent) + "\n";
     }
     notes += f.verdict == Verdict::note;
     problems += f.verdict == Verdict::problem;

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "report/curve_chart.h"
+#include "report/wrapped.h"
 
 namespace ridge {
 namespace {
@@ -89,9 +90,13 @@ std::string useful_sentence(const BudgetCurve& curve) {
     return fmt::format("useful budget {}: every MiB up to it counts ({:.3g} tok/s each on average)",
                        budget_text(named_budget(curve.useful)), curve.before_useful);
   }
+  if (curve.after_useful < 1e-3 * curve.before_useful) {
+    return fmt::format("useful budget {}: beyond it more memory buys nothing ({:.3g} tok/s a MiB before)",
+                       budget_text(named_budget(curve.useful)), curve.before_useful);
+  }
   return fmt::format(
       "useful budget {}: beyond it a MiB buys {:.2g} tok/s on average, less than a tenth of the {:.2g} before",
-      budget_text(named_budget(curve.useful)), std::max(0.0, curve.after_useful), curve.before_useful);
+      budget_text(named_budget(curve.useful)), curve.after_useful, curve.before_useful);
 }
 
 Json forecast_json(const PassForecast& f) {
@@ -119,26 +124,30 @@ Json rates_json(const Rates& r) {
 std::string plan_text(const PlanStudy& study, const PlanTextOptions& options) {
   const Engine& engine = *study.engine;
   const Plan& plan = engine.plan();
-  std::string text =
-      fmt::format("{}, context {}, {}, {}\n", name_of_model(engine), engine.context(),
-                  counted(static_cast<uint64_t>(engine.threads()), "thread"),
-                  limited(study) ? fmt::format("{} ({})", format_bytes(engine.budget()), engine.budget_reason())
-                                 : "without a limit");
+  const std::string budget = limited(study)
+                                 ? fmt::format("{} ({})", format_bytes(engine.budget()), engine.budget_reason())
+                                 : "without a limit";
+  std::string text = wrapped(fmt::format("{}, context {}, {}, {}", name_of_model(engine), engine.context(),
+                                         counted(static_cast<uint64_t>(engine.threads()), "thread"), budget),
+                             0) +
+                     "\n";
   const Rates& r = engine.rates();
-  text +=
-      fmt::format("machine: {}; storage {:.2f} GB/s ({}), memory {:.1f} GB/s ({})\n\n",
+  text += wrapped(
+      fmt::format("machine: {}; storage {:.2f} GB/s ({}), memory {:.1f} GB/s ({})",
                   engine.machine_name().empty() ? "this one, not probed" : printable(engine.machine_name()),
-                  r.storage / 1e9, rate_word(r, r.storage_measured), r.memory / 1e9, rate_word(r, r.memory_measured));
-  if (!r.contention.empty()) text.insert(text.size() - 1, contention_sentence(r) + "\n");
+                  r.storage / 1e9, rate_word(r, r.storage_measured), r.memory / 1e9, rate_word(r, r.memory_measured)),
+      0);
+  if (!r.contention.empty()) text += "\n" + wrapped(contention_sentence(r), 0);
+  text += "\n\n";
   text += forecast_table(plan) + "\n";
-  for (const std::string& reason : plan.reasons) text += fmt::format("  {}\n", reason);
+  for (const std::string& reason : plan.reasons) text += fmt::format("  {}\n", wrapped(reason, 4));
   if (options.explain) text += "\nmemory\n" + plan.account.table() + "\n" + blocks_table(study);
   ChartOptions chart = chart_options(study);
   chart.utf8 = options.utf8;
   text += "\n" + terminal_chart(study.curve, chart) + "\n";
   text += fmt::format("  smallest budget {}; all in memory from {} on\n  {}\n",
                       budget_text(named_budget(study.curve.smallest)), budget_text(named_budget(study.curve.resident)),
-                      useful_sentence(study.curve));
+                      wrapped(useful_sentence(study.curve), 4));
   return text;
 }
 

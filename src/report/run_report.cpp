@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "machine/memory_limits.h"
+#include "report/wrapped.h"
 
 namespace ridge {
 namespace {
@@ -128,7 +129,7 @@ std::string run_table(const Engine& engine) {
   RunFigures f = run_figures(engine);
   std::string text;
   auto row = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("  {:<22} {}\n", name, value);
+    text += fmt::format("  {:<22} {}\n", name, wrapped(value, 25));
   };
   row("load", fmt::format("{:.2f} s, {}", f.load_s, format_bytes(f.load_bytes)));
   row("prompt", fmt::format("{}, {:.1f} tok/s", counted(f.prompt_tokens, "token"), f.prompt_tokens_per_s));
@@ -205,9 +206,9 @@ nlohmann::ordered_json run_json(const Engine& engine) {
 
 std::string explanation(const Engine& engine) {
   std::string text = fmt::format("plan for {} ({})\n", format_bytes(engine.budget()), engine.budget_reason());
-  for (const std::string& reason : engine.plan().reasons) text += fmt::format("  {}\n", reason);
+  for (const std::string& reason : engine.plan().reasons) text += fmt::format("  {}\n", wrapped(reason, 4));
   text += fmt::format("memory\n{}kernels\n", engine.plan().account.table());
-  for (const std::string& reason : engine.kernel_reasons()) text += fmt::format("  {}\n", reason);
+  for (const std::string& reason : engine.kernel_reasons()) text += fmt::format("  {}\n", wrapped(reason, 4));
   text += fmt::format("reading\n  {}\n", engine.source().io_description());
   return text;
 }

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cfenv>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -220,6 +223,24 @@ TEST(ThreadPoolDeathTest, NoThreadsIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(ThreadPool({.threads = 0}), testing::ExitedWithCode(70), "at least one thread");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need address space of their own
+// The stacks of the last threads do not fit: those that run already are ended before the refusal is passed on.
+TEST(ThreadPoolDeathTest, ARefusedThreadEndsTheOthers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto exhaust = [] {
+    const rlimit limit{512 << 20, 512 << 20};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(1);
+    try {
+      ThreadPool pool({.threads = 256});
+    } catch (const std::system_error&) {
+      std::_Exit(ThreadPool({.threads = 3}).size());
+    }
+    std::_Exit(2);
+  };
+  EXPECT_EXIT(exhaust(), testing::ExitedWithCode(3), "");
+}
+#endif
 
 }  // namespace
 }  // namespace ridge

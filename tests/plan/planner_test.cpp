@@ -164,6 +164,21 @@ TEST(Planner, TheBoundIsTheSlowestOfItsParts) {
   EXPECT_DOUBLE_EQ(bound_of(p, all, rates).storage_s, 0);
 }
 
+// Also where neither reading nor computing limits, but what both ask of the memory together.
+TEST(Planner, NothingIsForecastBelowItsBound) {
+  for (double memory : {1e7, 1e8, 1e9, 1e10}) {
+    for (double storage : {1e7, 1e8, 1e9}) {
+      PlanInput in = input(200, smallest_account(input(200, 1)).total() + 500 * kKiB);
+      in.rates = {.storage = storage, .memory = memory, .rearrange = 1e10, .block_overhead_s = 0};
+      auto plan = make_plan(in);
+      ASSERT_TRUE(plan.ok());
+      const PassForecast& f = plan.value().decode;
+      EXPECT_GE(f.seconds, f.bound.seconds()) << "memory " << memory << ", storage " << storage;
+      EXPECT_GE(plan.value().prompt.seconds, plan.value().prompt.bound.seconds());
+    }
+  }
+}
+
 // Of every 65 matrices of layered() 64 are gates and downs of 32 experts, of which a token uses 2.
 Program with_experts(uint32_t layers, uint64_t slot) {
   constexpr uint32_t kExperts = 32, kUsed = 2, kSteps = 1 + 2 * kExperts;

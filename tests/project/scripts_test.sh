@@ -14,6 +14,12 @@ for name in setup format sanitize; do
   if message=$("$root/scripts/$name" --nonsense 2>&1 < /dev/null); then fail "$name takes --nonsense"; fi
   case $message in *usage:*) ;; *) fail "$name --nonsense gives no usage line: $message" ;; esac
 done
+# Every tool says what it is for when asked, and does nothing else.
+for script in "$root"/scripts/* "$root"/bench/*.sh "$root"/bench/*.py; do
+  [ -f "$script" ] || continue
+  help=$("$script" --help 2>&1 < /dev/null) || fail "${script#"$root"/} --help fails: $help"
+  case $help in *usage:*) ;; *) fail "${script#"$root"/} --help gives no usage line: $help" ;; esac
+done
 
 # The list of skipped tests, with reasons as gtest and scripts print them.
 work=$(mktemp -d)
