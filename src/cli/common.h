@@ -89,5 +89,6 @@ void add_kernels(CLI::App& app);
 void add_ladder(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_roofline(CLI::App& app);
+void add_compare(CLI::App& app);
 
 }  // namespace ridge::cli

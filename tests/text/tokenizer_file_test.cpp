@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/gguf.h"
+#include "format/spiece.h"
 #include "format/tokenizer_json.h"
 #include "tests/format/spiece_builder.h"
 #include "tests/format/temp_folder.h"
@@ -129,6 +130,54 @@ TEST(TokenizerFile, Qwen2VocabularyAsJsonGivesTheGoldenIds) {
     EXPECT_EQ(made.value()->encode(string, {.add_special = true, .parse_special = true}),
               expected.at("special")[i].get<std::vector<TokenId>>())
         << i << ": " << string;
+  }
+}
+
+std::string base64_of(const std::vector<int32_t>& bytes) {
+  constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t bits = 0;
+    for (size_t k = i; k < i + 3; ++k) bits = bits << 8 | (k < bytes.size() ? static_cast<uint32_t>(bytes[k]) : 0);
+    for (size_t k = 0; k < 4; ++k) text += i + k <= bytes.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+// A spiece.model as the hub's tokenizer.json would have it.
+std::string spiece_as_json(Metadata& metadata) {
+  const auto texts = std::get<StringPool>(*metadata.take_array("tokenizer.ggml.tokens"));
+  const auto kinds = std::get<std::vector<int32_t>>(*metadata.take_array("tokenizer.ggml.token_type"));
+  const auto scores = std::get<std::vector<float>>(*metadata.take_array("tokenizer.ggml.scores"));
+  const auto map = std::get<std::vector<int32_t>>(*metadata.take_array("tokenizer.ggml.precompiled_charsmap"));
+  json file = {{"model", {{"type", "Unigram"}, {"unk_id", metadata.uint("tokenizer.ggml.unknown_token_id").value()}}},
+               {"normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", base64_of(map)}}},
+               {"pre_tokenizer",
+                {{"type", "Sequence"},
+                 {"pretokenizers",
+                  {{{"type", "WhitespaceSplit"}},
+                   {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}}}}}}};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    file["model"]["vocab"].push_back({std::string(texts[i]), scores[i]});
+    if (kinds[i] == 3)
+      file["added_tokens"].push_back({{"id", i}, {"content", std::string(texts[i])}, {"special", true}});
+  }
+  return file.dump();
+}
+
+TEST(TokenizerFile, AUnigramModelAsJsonGivesTheGoldenIds) {
+  const std::string folder = shared("golden/unigram");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "needs ../shared/golden/unigram";
+  Metadata spiece = read_spiece(folder + "/spiece.model").value();
+  const std::string text = spiece_as_json(spiece);
+  auto metadata = parse_tokenizer_json({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, "tokenizer.json");
+  ASSERT_TRUE(metadata.ok()) << metadata.error().message;
+  const auto tokenizer = Tokenizer::from_metadata(metadata.value()).value();
+  const json golden = json::parse(std::ifstream(folder + "/tokens.json"));
+  for (size_t i = 0; i < golden.at("strings").size(); ++i) {
+    const auto string = golden.at("strings")[i].get<std::string>();
+    EXPECT_EQ(tokenizer->encode(string, {.add_special = false}), golden.at("ids")[i].get<std::vector<TokenId>>())
+        << string;
   }
 }
 
