@@ -36,7 +36,8 @@ if(TARGET ridge_api)
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(ridge_library INTERFACE cxx_std_20)
   # Plain names: pkg-config's targets cannot be exported.
-  target_link_libraries(ridge_library INTERFACE fmt::fmt Threads::Threads ${utf8proc_LIBRARIES} ${uring_LIBRARIES})
+  target_link_libraries(ridge_library INTERFACE fmt::fmt Threads::Threads ${utf8proc_LIBRARIES} ${png_LIBRARIES}
+                        ${uring_LIBRARIES})
   add_library(ridge::ridge ALIAS ridge_library)
 
   set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ridge)

@@ -25,6 +25,7 @@ _ridge_options() {
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
     doctor) echo "--memory --context --json" ;;
+    compare) echo "--json" ;;
     plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
@@ -35,7 +36,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor plan report"
+  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

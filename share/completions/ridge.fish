@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor plan report
+set -l commands run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -20,6 +20,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'me
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'how many blocks fit into memory'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what helps or hinders a run'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a plan -d 'what a budget keeps and costs'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a compare -d 'how far a picture is from another'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a report -d 'an HTML page of a trace'
@@ -27,6 +28,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simu
 
 # A model: a file, or the name of a demo model.
 complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench roofline pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from compare' -F
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
 set -l engine '__fish_seen_subcommand_from run logits perplexity bench roofline sim plan'
@@ -74,7 +76,7 @@ complete -c ridge -n "$run" -l draft-tokens -x -d 'most guesses per pass'
 complete -c ridge -n '__fish_seen_subcommand_from run bench sim' -l trace -r -F -d 'write what happened when'
 complete -c ridge -n '__fish_seen_subcommand_from report' -F
 complete -c ridge -n '__fish_seen_subcommand_from report' -l pass -x -d 'draw these passes'
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench roofline kernels probe sim ladder doctor plan' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench roofline kernels probe sim ladder doctor compare plan' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'

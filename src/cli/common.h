@@ -97,5 +97,6 @@ void add_ladder(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_report(CLI::App& app);
 void add_roofline(CLI::App& app);
+void add_compare(CLI::App& app);
 
 }  // namespace ridge::cli

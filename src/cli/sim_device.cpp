@@ -12,10 +12,10 @@
 #include "base/units.h"
 #include "cli/sim.h"
 #include "cli/trace_file.h"
+#include "program/spectrum_steps.h"
 #include "report/device_report.h"
 #include "report/sim_trace_info.h"
 #include "sim/sim_trace.h"
-#include "sim/spectrum.h"
 
 namespace ridge::cli {
 namespace {
@@ -53,7 +53,7 @@ Result<uint32_t> computed_steps(const SimFlags& flags, const sim::ContextDevice&
     return whole(flags.computed, steps, 1, steps, "--computed");
   }
   if (!flags.spectrum) return steps;
-  const std::vector<bool> computed = sim::spectrum_steps(steps);
+  const std::vector<bool> computed = spectrum_steps(steps);
   return static_cast<uint32_t>(std::count(computed.begin(), computed.end(), true));
 }
 

@@ -8,6 +8,7 @@
 #include "cli/common.h"
 #include "format/gguf.h"
 #include "model/model_file.h"
+#include "text/tokenizer_file.h"
 
 namespace ridge::cli {
 namespace {
@@ -16,6 +17,7 @@ constexpr const char* kTokenizeExamples =
     "Examples:\n"
     "  ridge tokenize model.gguf \"Hello world\"\n"
     "  ridge tokenize model.gguf \"<|im_start|>user\" --parse-special --json\n"
+    "  ridge tokenize spiece.model \"red apple\"     (or a tokenizer.json)\n"
     "  ridge tokenize model.gguf < text.txt\n"
     "  echo '[\"one\", \"two\"]' | ridge tokenize model.gguf --lines-json\n\n"
     "By default special tokens (BOS, EOS) are added as the model wants, and text that\n"
@@ -33,7 +35,9 @@ struct Flags {
 };
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model) {
-  ModelFile file = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(model)), Verify::headers));
+  const std::string path = RIDGE_TRY(resolve_model(model));
+  if (RIDGE_TRY(tokenizer_file_kind(path)) != TokenizerFileKind::other) return open_tokenizer_file(path);
+  ModelFile file = RIDGE_TRY(open_model_file(path, Verify::headers));
   return Tokenizer::from_metadata(file.header.metadata());
 }
 
@@ -90,7 +94,7 @@ Result<void> detokenize(const Flags& flags) {
 void add_tokenize(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("tokenize", "text to token ids");
-  command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
+  command->add_option("MODEL", flags->model, "a model, spiece.model or tokenizer.json")->type_name("")->required();
   command->add_option("TEXT", flags->text, "the text; - or nothing: standard input")->type_name("");
   command->add_flag("--no-special", flags->no_special, "add no BOS or EOS");
   command->add_flag("--parse-special", flags->parse_special, "text such as <|im_end|> becomes its token");
@@ -103,7 +107,7 @@ void add_tokenize(CLI::App& app) {
 void add_detokenize(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("detokenize", "token ids to text");
-  command->add_option("MODEL", flags->model, "a model file with its vocabulary")->type_name("")->required();
+  command->add_option("MODEL", flags->model, "a model, spiece.model or tokenizer.json")->type_name("")->required();
   command->add_option("IDS", flags->ids, "token ids (default: standard input)")->type_name("");
   command->add_flag("--show-special", flags->show_special, "print control tokens too");
   command->footer(kDetokenizeExamples);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "format/quote.h"
+#include "text/nfc.h"
 #include "text/unicode.h"
 
 namespace ridge {
@@ -107,12 +108,15 @@ Result<std::unique_ptr<Tokenizer>> BpeTokenizer::take(Metadata& metadata) {
                                  format_count(merges->size())));
   }
   SpecialTokenOptions special = RIDGE_TRY(special_token_options(metadata, vocabulary));
+  Rules how{.words = rules};
+  how.ignore_merges = RIDGE_TRY(metadata.boolean("tokenizer.ridge.ignore_merges")).value_or(rules->ignore_merges);
+  how.to_nfc = RIDGE_TRY(metadata.string("tokenizer.ridge.normalizer")).value_or("") == "NFC";
   return std::unique_ptr<Tokenizer>(
-      std::make_unique<BpeTokenizer>(std::move(vocabulary), std::move(special), *merges, *rules));
+      std::make_unique<BpeTokenizer>(std::move(vocabulary), std::move(special), *merges, how));
 }
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, SpecialTokenOptions special, const StringPool& merges,
-                           const Pretokenizer& rules)
+                           const Rules& rules)
     : VocabularyTokenizer(std::move(vocabulary), std::move(special)),
       rules_(rules),
       merges_(this->vocabulary(), merges) {
@@ -125,7 +129,9 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, SpecialTokenOptions special, c
 
 void BpeTokenizer::encode_text(std::string_view text, std::vector<TokenId>& out) const {
   MergeScratch scratch;
-  rules_.split(text, [&](std::string_view word) { encode_word(word, scratch, out); });
+  const std::string normal = rules_.to_nfc ? to_nfc(text) : std::string();
+  rules_.words->split(rules_.to_nfc ? std::string_view(normal) : text,
+                      [&](std::string_view word) { encode_word(word, scratch, out); });
 }
 
 void BpeTokenizer::encode_word(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const {
@@ -156,7 +162,7 @@ void BpeTokenizer::append_normal(std::string_view stored, std::string& out) cons
 }
 
 std::string BpeTokenizer::description() const {
-  return fmt::format("BPE ({}), {} tokens", rules_.name, format_count(size()));
+  return fmt::format("BPE ({}), {} tokens", rules_.words->name, format_count(size()));
 }
 
 uint64_t BpeTokenizer::memory_bytes() const { return sizeof(*this) + base_memory_bytes() + merges_.memory_bytes(); }

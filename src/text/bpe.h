@@ -37,7 +37,13 @@ class BpeTokenizer final : public VocabularyTokenizer {
  public:
   // Moves vocabulary and merges out of the metadata.
   static Result<std::unique_ptr<Tokenizer>> take(Metadata& metadata);
-  BpeTokenizer(Vocabulary vocabulary, SpecialTokenOptions special, const StringPool& merges, const Pretokenizer& rules);
+  // How a text becomes words.
+  struct Rules {
+    const Pretokenizer* words;
+    bool ignore_merges = false;  // a word that is in the vocabulary is that token, whatever the merges say
+    bool to_nfc = false;         // a text is brought into Unicode's form C first (tokenizer.json of Qwen)
+  };
+  BpeTokenizer(Vocabulary vocabulary, SpecialTokenOptions special, const StringPool& merges, const Rules& rules);
 
   std::string description() const override;
   bool adds_space_prefix() const override { return false; }
@@ -48,7 +54,7 @@ class BpeTokenizer final : public VocabularyTokenizer {
   void encode_word(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const;
   void append_normal(std::string_view stored, std::string& out) const override;
 
-  const Pretokenizer& rules_;
+  Rules rules_;
   MergeTable merges_;
   std::array<uint32_t, 256> byte_tokens_;  // the token of each single byte; kNoToken where the vocabulary lacks it
 };

@@ -97,15 +97,7 @@ void SpmTokenizer::encode_text(std::string_view raw, std::vector<TokenId>& out) 
   }
 }
 
-void SpmTokenizer::append_normal(std::string_view stored, std::string& out) const {
-  while (!stored.empty()) {
-    const size_t mark = stored.find(kSpaceMark);
-    out.append(stored.substr(0, mark));
-    if (mark == stored.npos) return;
-    out.push_back(' ');
-    stored.remove_prefix(mark + kSpaceMark.size());
-  }
-}
+void SpmTokenizer::append_normal(std::string_view stored, std::string& out) const { append_with_spaces(stored, out); }
 
 std::string SpmTokenizer::description() const {
   return fmt::format("SentencePiece BPE, {} tokens", format_count(size()));

@@ -6,6 +6,7 @@
 #include "format/quote.h"
 #include "text/bpe.h"
 #include "text/spm.h"
+#include "text/unigram.h"
 
 namespace ridge {
 namespace {
@@ -18,6 +19,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"gpt2", BpeTokenizer::take},
     {"llama", SpmTokenizer::take},
+    {"t5", UnigramTokenizer::take},
 };
 
 // What other names in use mean, so that the refusal can say it.
@@ -25,9 +27,11 @@ struct Stranger {
   std::string_view model, meaning;
 };
 constexpr Stranger kStrangers[] = {
-    {"t5", "SentencePiece unigram"},        {"bert", "WordPiece"},
-    {"rwkv", "RWKV's byte trie"},           {"plamo2", "PLaMo's Aho-Corasick table"},
-    {"gemma4", "BPE over raw UTF-8"},       {"hybriddna", "DNA k-mers"},
+    {"bert", "WordPiece"},
+    {"rwkv", "RWKV's byte trie"},
+    {"plamo2", "PLaMo's Aho-Corasick table"},
+    {"gemma4", "BPE over raw UTF-8"},
+    {"hybriddna", "DNA k-mers"},
     {"whitespace", "words between spaces"},
 };
 
@@ -52,8 +56,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::from_metadata(Metadata& metadata) 
     if (stranger.model == *model) meaning = fmt::format(" ({})", stranger.meaning);
   }
   return bad_input(
-      fmt::format("{}: tokenizers of kind {}{} are not supported; known are 'gpt2' (byte-level BPE) and 'llama' "
-                  "(SentencePiece BPE)",
+      fmt::format("{}: tokenizers of kind {}{} are not supported; known are 'gpt2' (byte-level BPE), 'llama' "
+                  "(SentencePiece BPE) and 't5' (SentencePiece unigram)",
                   metadata.where, quoted(*model), meaning));
 }
 

@@ -59,6 +59,17 @@ Result<SpecialTokenOptions> special_token_options(const Metadata& metadata, cons
   return options;
 }
 
+void append_with_spaces(std::string_view stored, std::string& out) {
+  constexpr std::string_view kSpaceMark = "▁";
+  while (!stored.empty()) {
+    const size_t mark = stored.find(kSpaceMark);
+    out.append(stored.substr(0, mark));
+    if (mark == stored.npos) return;
+    out.push_back(' ');
+    stored.remove_prefix(mark + kSpaceMark.size());
+  }
+}
+
 std::optional<uint8_t> byte_of_text(std::string_view text) {
   auto digit = [](char c) -> int {
     if (c >= '0' && c <= '9') return c - '0';

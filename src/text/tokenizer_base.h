@@ -48,6 +48,9 @@ class VocabularyTokenizer : public Tokenizer {
 // How special tokens behave in this model: phi-3's take the white space after them along.
 Result<SpecialTokenOptions> special_token_options(const Metadata& metadata, const Vocabulary& vocabulary);
 
+// Appends a SentencePiece text with its marks ▁ (U+2581) as the spaces they stand for.
+void append_with_spaces(std::string_view stored, std::string& out);
+
 // The byte a text such as "<0x0A>" stands for.
 std::optional<uint8_t> byte_of_text(std::string_view text);
 

@@ -6,8 +6,9 @@
 namespace ridge {
 namespace {
 
-bool is_special(TokenKind kind) {
-  return kind == TokenKind::control || kind == TokenKind::user_defined || kind == TokenKind::unknown;
+bool is_special(TokenKind kind, const SpecialTokenOptions& options) {
+  if (kind == TokenKind::user_defined) return !options.leaves_user_defined;
+  return kind == TokenKind::control || kind == TokenKind::unknown;
 }
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -44,7 +45,7 @@ uint32_t free_bytes(const Cuts& cuts, uint32_t begin, size_t text_bytes) {
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, SpecialTokenOptions options) : options_(std::move(options)) {
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
-    if (is_special(vocabulary.kind(id)) && !vocabulary.text(id).empty()) sorted_.push_back(id);
+    if (is_special(vocabulary.kind(id), options_) && !vocabulary.text(id).empty()) sorted_.push_back(id);
   }
   std::stable_sort(sorted_.begin(), sorted_.end(),
                    [&](TokenId a, TokenId b) { return vocabulary.text(a) < vocabulary.text(b); });

@@ -23,8 +23,9 @@ struct TextPiece {
 };
 
 struct SpecialTokenOptions {
-  bool swallows_space = false;  // cut tokens take the ASCII white space after them along (phi-3) …
-  std::vector<TokenId> except;  // … but not these
+  bool swallows_space = false;       // cut tokens take the ASCII white space after them along (phi-3) …
+  std::vector<TokenId> except;       // … but not these
+  bool leaves_user_defined = false;  // the tokenizer itself finds user-defined tokens (unigram.h)
 };
 
 // Immutable and thread-safe once built. 4 bytes per special token.

@@ -2,7 +2,25 @@
 import json
 import os
 
-from harness import A, Skip, check, fails, main, run, tiny_file
+from harness import A, Skip, T, check, fails, main, run, tiny_file, write
+
+
+def test_tokenizer_files():
+    """A spiece.model and a tokenizer.json in the place of a model."""
+    spiece = os.path.join(os.path.dirname(__file__), "..", "data", "unigram-ties", "spiece.model")
+    golden = json.load(open(os.path.join(os.path.dirname(spiece), "tokens.json")))
+    got = run("tokenize", spiece, "--lines-json", "--no-special", stdin=json.dumps(golden["strings"]))
+    check(got.returncode == 0 and json.loads(got.stdout) == golden["ids"], f"spiece.model: {got.stderr[:200]}")
+    check(run("tokenize", spiece, "").stdout.split() == ["1"], "a spiece.model ends a text with </s>")
+    file = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]},
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}}
+    path = write(os.path.join(T, "tokenizer.json"), json.dumps(file).encode())
+    check(run("tokenize", path, "aab").stdout.split() == ["0", "2"], "tokenizer.json: ids")
+    check(run("detokenize", path, "0", "2").stdout == "aab\n", "tokenizer.json: text")
+    data = open(spiece, "rb").read()
+    fails(3, ["tokenize", write(os.path.join(T, "cut.model"), data[:-3]), "a"], "cut short")
+    file["normalizer"] = {"type": "Lowercase"}
+    fails(3, ["tokenize", write(path, json.dumps(file).encode()), "a"], "'Lowercase'")
 
 
 def test_tokens():
@@ -21,6 +39,7 @@ def test_tokens():
     as_json = json.loads(run("tokenize", model, "th", "--json").stdout)
     check(as_json == [{"id": 256, "text": "th"}], f"--json: {as_json}")
     fails(3, ["tokenize", model, "--lines-json"], "JSON", stdin="{}")
+    test_tokenizer_files()
     golden = os.path.join(A.shared, "golden", "tokens.json")
     if not os.path.exists(golden):
         raise Skip("needs ../shared: " + golden)

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "program/spectrum_steps.h"
 #include "sim/device_study.h"
-#include "sim/spectrum.h"
 
 namespace ridge::sim {
 namespace {

