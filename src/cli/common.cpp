@@ -95,16 +95,9 @@ Result<std::vector<int>> parse_cpus(const std::string& text) {
 
 }  // namespace
 
-Result<EngineOptions> engine_options(const EngineFlags& flags) {
+Result<EngineOptions> machine_options(const EngineFlags& flags) {
   EngineOptions o;
-  o.path = RIDGE_TRY(resolve_model(flags.model));
   if (flags.memory) o.memory = RIDGE_TRY(parse_bytes(*flags.memory));
-  if (flags.context) {
-    if (*flags.context < 1) {
-      return usage_error(fmt::format("--context {} is no usable number: give 1 or more", *flags.context));
-    }
-    o.context = static_cast<uint64_t>(*flags.context);
-  }
   if (flags.threads) {
     if (*flags.threads < 1)
       return usage_error(fmt::format("--threads {} is no usable number: give 1 or more", *flags.threads));
@@ -120,9 +113,22 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     if (!flags.threads) o.threads = static_cast<int>(o.cpus.size());
   }
   if (flags.isa) o.isa = RIDGE_TRY(parse_isa(*flags.isa));
+  o.io = RIDGE_TRY(parse_io_kind(flags.io));
+  return o;
+}
+
+Result<EngineOptions> engine_options(const EngineFlags& flags) {
+  const std::string path = RIDGE_TRY(resolve_model(flags.model));
+  EngineOptions o = RIDGE_TRY(machine_options(flags));
+  o.path = path;
+  if (flags.context) {
+    if (*flags.context < 1) {
+      return usage_error(fmt::format("--context {} is no usable number: give 1 or more", *flags.context));
+    }
+    o.context = static_cast<uint64_t>(*flags.context);
+  }
   o.numerics = RIDGE_TRY(parse_numerics(flags.numerics));
   if (flags.kv_type) o.kv_type = RIDGE_TRY(parse_kv_type(*flags.kv_type));
-  o.io = RIDGE_TRY(parse_io_kind(flags.io));
   return o;
 }
 

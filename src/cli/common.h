@@ -43,6 +43,8 @@ struct EngineFlags {
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 Result<EngineOptions> engine_options(const EngineFlags& flags);
+// Of these only what is about the machine: memory, threads, CPUs, instructions, I/O. No model.
+Result<EngineOptions> machine_options(const EngineFlags& flags);
 
 // The model argument: a path, or the name of a demo model that is in the cache (`ridge models`).
 Result<std::string> resolve_model(const std::string& name);
@@ -89,5 +91,6 @@ void add_kernels(CLI::App& app);
 void add_ladder(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_roofline(CLI::App& app);
+void add_image(CLI::App& app);
 
 }  // namespace ridge::cli

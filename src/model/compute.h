@@ -47,9 +47,13 @@ uint64_t panel_scratch_bytes(const Program& program);
 // Scratch of all workers for attention, and the partial results of a long context's chunks.
 uint64_t attention_floats(const Model& model, uint64_t context, int workers);
 
+// Scratch of all workers for attend().
+uint64_t attend_floats(uint32_t head_dim, int workers);
+
 struct PassIo {
   std::span<const int32_t> ids;  // [tokens]
   Matrix<float> logits;          // [outputs, vocabulary]
+  Matrix<float> hidden = {};     // [tokens, width]: not empty: what the head would multiply, of all tokens
 };
 
 class Compute : public Ops {
@@ -72,6 +76,14 @@ class Compute : public Ops {
   Routing route(Rows logits, const RouteCall& call) override;
   void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
+  void layer_norm(Rows x, Rows scale, Rows shift, float eps, Rows out) override;
+  void gelu(Rows x) override;
+  void silu(Rows x) override;
+  void add_scaled(Rows into, Rows factors, Rows x) override;
+  void copy(Rows x, Rows out) override;
+  void rotate(Rows x, Rows angles, uint32_t heads) override;
+  void pack_keys(Rows k, Rows v, uint32_t heads, Rows packed) override;
+  void attend(const AttendCall& call, Rows q, Rows packed, Rows out) override;
   Result<void> status() const override;
 
  protected:
