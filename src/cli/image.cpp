@@ -28,7 +28,7 @@ constexpr const char* kExamples =
     "latents [16, height / 8, width / 8]; --dump gets every stage of the way.";
 
 struct Flags {
-  std::string bundle, model, text_encoder, inputs, dump;
+  std::string bundle, model, text_encoder, vae, inputs, dump;
   std::optional<std::string> memory, cpus, isa;
   std::optional<int> threads;
   std::string io = "auto";
@@ -40,6 +40,7 @@ struct Flags {
 struct Inputs {
   PromptIds cond, uncond;  // the second is empty where no guidance is wanted
   std::vector<float> latents;
+  std::vector<float> to_decode;  // vae.latents; empty: what comes out of the last step
   uint32_t height = 0, width = 0;
 };
 
@@ -83,6 +84,9 @@ Result<Inputs> read_inputs(const std::string& path, bool guided) {
   in.height = static_cast<uint32_t>(latents->shape[1]);
   in.width = static_cast<uint32_t>(latents->shape[2]);
   in.latents = RIDGE_TRY(read_floats(file, *latents, uint64_t{1} << 28));
+  if (const SafeTensor* t = file.find("vae.latents"); t != nullptr && t->elements() == in.latents.size()) {
+    in.to_decode = RIDGE_TRY(read_floats(file, *t, in.latents.size()));
+  }
   return in;
 }
 
@@ -92,6 +96,7 @@ Result<ImageOptions> image_options(const Flags& flags) {
   EngineOptions engine = RIDGE_TRY(machine_options(common));
   ImageOptions options{.model = flags.model,
                        .text_encoder = flags.text_encoder,
+                       .vae = flags.vae,
                        .memory = engine.memory,
                        .threads = engine.threads,
                        .cpus = engine.cpus,
@@ -101,6 +106,7 @@ Result<ImageOptions> image_options(const Flags& flags) {
     ImageBundle bundle = RIDGE_TRY(find_bundle(flags.bundle));
     if (options.model.empty()) options.model = bundle.model;
     if (options.text_encoder.empty()) options.text_encoder = bundle.text_encoder;
+    if (options.vae.empty()) options.vae = bundle.vae;
   }
   if (options.model.empty() || options.text_encoder.empty()) {
     return usage_error("give --bundle FOLDER, or --model and --text-encoder");
@@ -111,7 +117,8 @@ Result<ImageOptions> image_options(const Flags& flags) {
 // The file of all stages, written as they come.
 class Dump {
  public:
-  static Result<Dump> create(const std::string& path, const ImageModel& model, const Inputs& in, uint32_t steps) {
+  static Result<Dump> create(const std::string& path, const ImageModel& model, const Inputs& in, uint32_t steps,
+                             bool decoded) {
     std::vector<SafetensorsWriter::Item> items;
     const uint64_t prompts = in.uncond.qwen.empty() ? 1 : 2;
     auto add = [&](std::string name, std::vector<uint64_t> shape) {
@@ -129,6 +136,10 @@ class Dump {
       for (uint64_t p = 0; p < prompts; ++p) add(fmt::format("velocity.{}.{}", kBranches[p], probe.name), latent);
     }
     for (uint32_t i = 0; i < steps; ++i) add(fmt::format("step.{}", i), latent);
+    if (decoded) {
+      add("vae.latents", latent);
+      add("vae.image", {3, uint64_t{Vae::kScale} * in.height, uint64_t{Vae::kScale} * in.width});
+    }
     return Dump(RIDGE_TRY(SafetensorsWriter::create(path, std::move(items))));
   }
 
@@ -167,13 +178,13 @@ Result<void> run(Flags flags) {
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
   const std::vector<float> sigmas = flow_sigmas(flags.steps, flags.shift);
   const ImageJob job = job_of(in, sigmas);
-  options.other_bytes = (4 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 64 * kKiB;
+  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 64 * kKiB;
   auto model = RIDGE_TRY(ImageModel::open(options, job));
   if (in.latents.size() != model->latent_floats()) {
     return bad_input(fmt::format("{}: tensor 'latents' has {} values, expected {} channels of {} × {}", flags.inputs,
                                  in.latents.size(), model->shape().channels, in.height, in.width));
   }
-  Dump dump = RIDGE_TRY(Dump::create(flags.dump, *model, in, flags.steps));
+  Dump dump = RIDGE_TRY(Dump::create(flags.dump, *model, in, flags.steps, !options.vae.empty()));
   RIDGE_TRY(model->prepare());
   for (size_t p = 0; p < job.prompts.size(); ++p) {
     RIDGE_TRY(dump.append(model->states(p), model->states(p).rows));
@@ -199,13 +210,21 @@ Result<void> run(Flags flags) {
     RIDGE_TRY(dump.append(in.latents));
     bar.advance(1);
   }
+  if (!options.vae.empty()) {
+    const std::vector<float>& latent = in.to_decode.empty() ? in.latents : in.to_decode;
+    std::vector<float> picture(model->picture_floats());
+    RIDGE_TRY(model->decode(latent, picture));
+    RIDGE_TRY(dump.append(latent));
+    RIDGE_TRY(dump.append(picture));
+  }
   RIDGE_TRY(dump.finish());
   const ImageTimes& t = model->times();
   auto seconds = [](std::chrono::nanoseconds n) { return std::chrono::duration<double>(n).count(); };
   note(
-      fmt::format("{} is written: {} × {}, {} steps; encoding {:.2f} s, conditioning {:.2f} s, {:.2f} s per evaluation",
+      fmt::format("{} is written: {} × {}, {} steps; encoding {:.2f} s, conditioning {:.2f} s, {:.2f} s per "
+                  "evaluation, decoding {:.2f} s",
                   flags.dump, in.height, in.width, flags.steps, seconds(t.encode), seconds(t.condition),
-                  seconds(t.denoise) / static_cast<double>(t.evaluations)));
+                  seconds(t.denoise) / static_cast<double>(t.evaluations), seconds(t.decode)));
   return {};
 }
 
@@ -217,6 +236,7 @@ void add_image(CLI::App& app) {
   command->add_option("--bundle", flags->bundle, "folder with all parts of the model")->type_name("FOLDER");
   command->add_option("--model", flags->model, "the diffusion model")->type_name("FILE");
   command->add_option("--text-encoder", flags->text_encoder, "its Qwen3")->type_name("FILE");
+  command->add_option("--vae", flags->vae, "its VAE; without one there is no picture")->type_name("FILE");
   command->add_option("--inputs", flags->inputs, "token ids and noise (safetensors)")->type_name("FILE")->required();
   command->add_option("--dump", flags->dump, "every stage (safetensors)")->type_name("FILE")->required();
   command->add_option("--steps", flags->steps, "steps (28)")->type_name("N");

@@ -11,6 +11,7 @@
 #include "engine/budget.h"
 #include "machine/cpu.h"
 #include "machine/heap.h"
+#include "model/attend.h"
 #include "model/image_files.h"
 
 namespace ridge {
@@ -73,6 +74,7 @@ Result<std::unique_ptr<ImageModel>> ImageModel::open(const ImageOptions& options
   model->job_ = job;
   model->anima_ = RIDGE_TRY(Anima::open(options.model));
   model->qwen_ = RIDGE_TRY(Model::from_gguf(RIDGE_TRY(open_text_encoder(options.text_encoder))));
+  if (!options.vae.empty()) model->vae_ = RIDGE_TRY(Vae::open(options.vae));
   RIDGE_TRY(model->check_job());
   RIDGE_TRY(model->choose_machine());
   model->lay_out();
@@ -217,7 +219,29 @@ Result<void> ImageModel::plan() {
   held.add("metadata and heap", process_.anonymous);
   held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + options_.other_bytes);
   for (Phase* phase : {encode_.get(), condition_.get(), denoise_.get()}) RIDGE_TRY(phase->plan(held));
-  return {};
+  return vae_ ? plan_decoding(held) : Result<void>();
+}
+
+// As few bands as the budget allows: each one more computes the lines between two of them twice.
+Result<void> ImageModel::plan_decoding(const Account& held) {
+  constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB;
+  const LatentSize size{job_.height, job_.width};
+  const int threads = pool_->size();
+  Account a = held;
+  a.add("weights of the VAE", vae_->weight_bytes());
+  a.add("the picture", picture_floats() * sizeof(float));
+  a.add("threads", static_cast<uint64_t>(threads) * kThreadStack);
+  a.add("page tables and reserve", kReserve + machine_.budget / 256);
+  const uint64_t left = machine_.budget > a.total() ? machine_.budget - a.total() : 0;
+  if (auto bands = vae_->bands_within(left, size, threads)) {
+    bands_ = *bands;
+    return {};
+  }
+  a.add("planes of the VAE, in the thinnest bands", vae_->workspace_bytes(size, vae_->most_bands(size), threads));
+  return does_not_fit(fmt::format(
+      "the VAE does not fit into {} ({}): the least it needs is\n{}give --memory {} or more, "
+      "or a smaller picture",
+      format_bytes(machine_.budget), machine_.budget_reason, a.table(), budget_text(named_budget(a.total()))));
 }
 
 Result<void> ImageModel::prepare() {
@@ -290,6 +314,18 @@ Result<void> ImageModel::evaluate(size_t sigma, Matrix<const float> latents, Mat
   }
   times_.denoise += std::chrono::steady_clock::now() - start;
   ++times_.evaluations;
+  return {};
+}
+
+Result<void> ImageModel::decode(std::span<const float> latent, std::span<float> picture) {
+  RIDGE_CHECK(vae_.has_value(), "decode() needs ImageOptions::vae");
+  const auto start = std::chrono::steady_clock::now();
+  denoise_->close();
+  const VaeMachine machine{.kernels = &kernels_.kernels, .pool = pool_.get()};
+  if (!vae_loaded_) RIDGE_TRY(vae_->load(kernels_.kernels));
+  vae_loaded_ = true;
+  RIDGE_TRY(vae_->decode(latent, {job_.height, job_.width}, bands_, machine, picture));
+  times_.decode += std::chrono::steady_clock::now() - start;
   return {};
 }
 

@@ -22,11 +22,13 @@
 #include "engine/phase.h"
 #include "machine/memory_limits.h"
 #include "model/anima.h"
+#include "model/vae.h"
 
 namespace ridge {
 
 struct ImageOptions {
   std::string model, text_encoder;
+  std::string vae = {};            // empty: decode() is not called
   std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
   int threads = 0;                 // 0: all usable CPUs
   std::vector<int> cpus = {};
@@ -56,7 +58,7 @@ struct ImageJob {
 };
 
 struct ImageTimes {
-  std::chrono::nanoseconds encode{0}, condition{0}, load{0}, denoise{0};
+  std::chrono::nanoseconds encode{0}, condition{0}, load{0}, denoise{0}, decode{0};
   uint64_t evaluations = 0;
 };
 
@@ -71,7 +73,13 @@ class ImageModel {
   // latents: [images, latent_floats]; velocities: [segments, latent_floats], overwritten.
   Result<void> evaluate(size_t sigma, Matrix<const float> latents, Matrix<float> velocities);
 
+  // Ends the denoising and turns a latent, [latent_floats], into a picture: [3, 8 height, 8 width], −1 … 1. The
+  // transformer's weights are gone after it: evaluate() is no longer called.
+  Result<void> decode(std::span<const float> latent, std::span<float> picture);
+
   const AnimaConfig& shape() const { return anima_->shape(); }
+  size_t picture_floats() const { return size_t{3} * Vae::kScale * Vae::kScale * job_.height * job_.width; }
+  uint32_t decoding_bands() const { return bands_; }  // in which the picture is made, so that they fit into the budget
   size_t latent_floats() const { return size_t{shape().channels} * job_.height * job_.width; }
   // After prepare(): the encoder's states of a prompt, and its context without the zero rows.
   Matrix<const float> states(size_t prompt) const;
@@ -91,6 +99,7 @@ class ImageModel {
   Result<void> choose_machine();
   void lay_out();
   Result<void> plan();
+  Result<void> plan_decoding(const Account& held);
   Result<void> encode();
   Result<void> condition();
   DenoisePass denoise_pass(size_t sigma) const;
@@ -103,6 +112,9 @@ class ImageModel {
   ProcessMemory process_;
   std::unique_ptr<Model> qwen_;
   std::unique_ptr<Anima> anima_;
+  std::optional<Vae> vae_;
+  bool vae_loaded_ = false;
+  uint32_t bands_ = 1;
   std::unique_ptr<Phase> encode_, condition_, denoise_;
   std::vector<int32_t> t5_ids_;  // of all prompts
   // Without data until prepare().

@@ -76,19 +76,6 @@ Result<std::string> read_index(const std::string& path) {
 
 std::string shape_text(const SafeTensor& t) { return fmt::format("[{}]", fmt::join(t.dimensions(), ", ")); }
 
-Result<std::vector<uint8_t>> read_bytes(const Safetensors& file, const SafeTensor& t, uint64_t most) {
-  if (t.elements() > most) {
-    return bad_input(fmt::format("{}: tensor {} of shape {} has more than {} values", file.files()[t.file].path,
-                                 ridge::quoted(t.name), shape_text(t), format_count(most)),
-                     t.offset);
-  }
-  FileStream in = RIDGE_TRY(FileStream::open(file.files()[t.file].path));
-  RIDGE_TRY(in.skip(t.offset));
-  std::vector<uint8_t> bytes(t.bytes);
-  RIDGE_TRY(in.read(bytes.data(), bytes.size()));
-  return bytes;
-}
-
 template <class T>
 T value_at(const std::vector<uint8_t>& bytes, size_t i) {
   T value;
@@ -173,10 +160,23 @@ bool is_safetensors(const std::string& path) {
   return in.value().read(first, sizeof first).ok() && first[8] == '{' && std::memcmp(first, "GGUF", 4) != 0;
 }
 
+Result<std::vector<uint8_t>> read_tensor(const Safetensors& file, const SafeTensor& t, uint64_t most) {
+  if (t.elements() > most) {
+    return bad_input(fmt::format("{}: tensor {} of shape {} has more than {} values", file.files()[t.file].path,
+                                 ridge::quoted(t.name), shape_text(t), format_count(most)),
+                     t.offset);
+  }
+  FileStream in = RIDGE_TRY(FileStream::open(file.files()[t.file].path));
+  RIDGE_TRY(in.skip(t.offset));
+  std::vector<uint8_t> bytes(t.bytes);
+  RIDGE_TRY(in.read(bytes.data(), bytes.size()));
+  return bytes;
+}
+
 Result<std::vector<float>> read_floats(const Safetensors& file, const SafeTensor& t, uint64_t most) {
   const bool known = t.type == SafeType::F32 || t.type == SafeType::F16 || t.type == SafeType::BF16;
   if (!known) return wrong_type(file, t, "F32, F16 or BF16");
-  const std::vector<uint8_t> bytes = RIDGE_TRY(read_bytes(file, t, most));
+  const std::vector<uint8_t> bytes = RIDGE_TRY(read_tensor(file, t, most));
   std::vector<float> out(t.elements());
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = t.type == SafeType::F32   ? value_at<float>(bytes, i)
@@ -188,7 +188,7 @@ Result<std::vector<float>> read_floats(const Safetensors& file, const SafeTensor
 
 Result<std::vector<int32_t>> read_integers(const Safetensors& file, const SafeTensor& t, uint64_t most) {
   if (t.type != SafeType::I32 && t.type != SafeType::I64) return wrong_type(file, t, "I32 or I64");
-  const std::vector<uint8_t> bytes = RIDGE_TRY(read_bytes(file, t, most));
+  const std::vector<uint8_t> bytes = RIDGE_TRY(read_tensor(file, t, most));
   std::vector<int32_t> out(t.elements());
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t value = t.type == SafeType::I32 ? value_at<int32_t>(bytes, i) : value_at<int64_t>(bytes, i);

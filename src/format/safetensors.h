@@ -74,6 +74,8 @@ Result<Safetensors> parse_safetensors(std::span<const uint8_t> bytes, const std:
 // Whether a file begins like safetensors (a length and a brace); false too where it cannot be read.
 bool is_safetensors(const std::string& path);
 
+// All bytes of a tensor. Bad input if it has more than `most` elements.
+Result<std::vector<uint8_t>> read_tensor(const Safetensors& file, const SafeTensor& tensor, uint64_t most);
 // The values of a tensor of F32, F16 or BF16 as floats, of I32 or I64 as integers. Bad input for another type, or more
 // than `most` elements. Small tensors only: the whole of it is read.
 Result<std::vector<float>> read_floats(const Safetensors& file, const SafeTensor& tensor, uint64_t most);

@@ -34,7 +34,7 @@ struct Machinery {
   KvCache* cache = nullptr;
   std::span<float> workspace;  // ≥ Model::workspace_floats
   std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
-  std::span<float> attention;  // attention_floats(model, context, pool->size())
+  std::span<float> attention;  // attention_floats(model, context, pool->size()); of diffusion: attend_floats (attend.h)
   std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
   Trace* trace = nullptr;
@@ -46,9 +46,6 @@ struct Machinery {
 uint64_t panel_scratch_bytes(const Program& program);
 // Scratch of all workers for attention, and the partial results of a long context's chunks.
 uint64_t attention_floats(const Model& model, uint64_t context, int workers);
-
-// Scratch of all workers for attend().
-uint64_t attend_floats(uint32_t head_dim, int workers);
 
 struct PassIo {
   std::span<const int32_t> ids;  // [tokens]

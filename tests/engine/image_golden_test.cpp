@@ -1,4 +1,6 @@
 // Every stage of the image model against an independent implementation (golden/README.md): relative L2 ≤ 1e-5.
+#include <cstring>
+
 #include "tests/engine/image_cases.h"
 
 namespace ridge {
@@ -78,6 +80,37 @@ TEST_F(TinyAnima, EveryStepOfEulersMethod) {
   }
 }
 
+TEST(TinyVae, DecodesThePicture) {
+  const std::string path = testing::tiny_folder() + "/golden.safetensors";
+  RIDGE_SKIP_WITHOUT(path, "needs ../shared");
+  const Safetensors golden = Safetensors::open(path).value();
+  auto vae = Vae::open(testing::tiny_folder() + "/vae-tiny.safetensors");
+  ASSERT_TRUE(vae.ok()) << vae.error().message;
+  const KernelChoice kernels = choose_kernels({}).value();
+  ThreadPool pool({.threads = 2});
+  ASSERT_TRUE(vae.value().load(kernels.kernels).ok());
+  const LatentSize size{16, 24};
+  const std::vector<float> latent = floats(golden, "vae.latents");
+  std::vector<float> picture(3 * 128 * 192), again(picture.size());
+  ASSERT_TRUE(vae.value().decode(latent, size, 1, {&kernels.kernels, &pool}, picture).ok());
+  EXPECT_LE(relative_l2(picture, floats(golden, "vae.image")), kStage);
+  uint64_t before = vae.value().workspace_bytes(size, 1, 2);
+  for (uint32_t bands : {2u, 3u, 7u, Vae::most_bands(size)}) {
+    ASSERT_TRUE(vae.value().decode(latent, size, bands, {&kernels.kernels, &pool}, again).ok());
+    EXPECT_EQ(std::memcmp(again.data(), picture.data(), picture.size() * sizeof(float)), 0) << bands << " bands";
+    EXPECT_LE(vae.value().workspace_bytes(size, bands, 2), before) << bands << " bands";
+    before = vae.value().workspace_bytes(size, bands, 2);
+  }
+  for (const char* name : {"scalar", "avx2", "neon"}) {
+    auto isa = parse_isa(name);
+    if (!isa.ok() || !choose_kernels({.isa = isa.value()}).ok()) continue;
+    const KernelChoice other = choose_kernels({.isa = isa.value()}).value();
+    ThreadPool three({.threads = 3});
+    ASSERT_TRUE(vae.value().decode(latent, size, 2, {&other.kernels, &three}, again).ok());
+    EXPECT_EQ(std::memcmp(again.data(), picture.data(), picture.size() * sizeof(float)), 0) << name;
+  }
+}
+
 TEST(MiniAnima, FinalLatentsOfSixPrompts) {
   const std::string path = testing::mini_folder() + "/golden.safetensors";
   RIDGE_SKIP_WITHOUT(path, "needs ../shared");
@@ -92,12 +125,19 @@ TEST(MiniAnima, FinalLatentsOfSixPrompts) {
                  .sigmas = {sigmas.begin(), sigmas.end() - 1}};
     auto model = ImageModel::open({.model = testing::mini_folder() + "/anima-mini.safetensors",
                                    .text_encoder = testing::mini_folder() + "/qwen3-mini.safetensors",
+                                   .vae = testing::mini_folder() + "/vae-mini.safetensors",
                                    .threads = 2},
                                   job);
     ASSERT_TRUE(model.ok()) << model.error().message;
     ASSERT_TRUE(model.value()->prepare().ok());
     auto steps = testing::sample(*model.value(), floats(golden, prefix + ".latents"), sigmas, 4);
     EXPECT_LE(relative_l2(steps.back(), floats(golden, prefix + ".final")), 1e-4) << n;
+    std::vector<float> picture(model.value()->picture_floats());
+    ASSERT_TRUE(model.value()->decode(steps.back(), picture).ok());
+    const std::vector<float> want = floats(golden, prefix + ".image");
+    size_t far = 0;  // of 8-bit values more than one apart
+    for (size_t i = 0; i < want.size(); ++i) far += std::fabs(picture[i] - want[i]) > 2.0f / 255;
+    EXPECT_LE(far, want.size() / 1000) << n;
   }
 }
 

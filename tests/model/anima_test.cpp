@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "kernels/choose.h"
+#include "model/attend.h"
 #include "model/compute.h"
 #include "model/image_files.h"
 #include "model/outline.h"
