@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/log.h"
@@ -169,6 +170,28 @@ ImageJob job_of(const Inputs& in, const std::vector<float>& sigmas) {
   return job;
 }
 
+// v = unguided + scale · (guided − unguided), fused; out may be either.
+void guide(std::span<const float> unguided, std::span<const float> guided, float scale, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = std::fma(scale, guided[i] - unguided[i], unguided[i]);
+}
+
+// A step of Euler's from one sigma to the next.
+void euler_step(float from, float to, std::span<const float> velocity, std::span<float> x) {
+  const float step = to - from;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::fma(step, velocity[i], x[i]);
+}
+
+// steps + 1 sigmas, the last 0: 1 … 1 / steps evenly, each s → shift · s / (1 + (shift − 1) · s).
+std::vector<float> schedule(uint32_t steps, double shift) {
+  std::vector<float> out;
+  for (uint32_t k = 0; k < steps; ++k) {
+    const double s = 1.0 - static_cast<double>(k) / static_cast<double>(steps);
+    out.push_back(static_cast<float>(shift * s / (1.0 + (shift - 1.0) * s)));
+  }
+  out.push_back(0.0f);
+  return out;
+}
+
 Result<void> run(Flags flags) {
   if (flags.steps < 1 || flags.steps > 1000) {
     return usage_error(fmt::format("--steps {}: give 1 to 1000", flags.steps));
@@ -176,7 +199,7 @@ Result<void> run(Flags flags) {
   const bool guided = flags.cfg != 1;
   ImageOptions options = RIDGE_TRY(image_options(flags));
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
-  const std::vector<float> sigmas = flow_sigmas(flags.steps, flags.shift);
+  const std::vector<float> sigmas = schedule(flags.steps, flags.shift);
   const ImageJob job = job_of(in, sigmas);
   options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 64 * kKiB;
   auto model = RIDGE_TRY(ImageModel::open(options, job));
@@ -242,11 +265,11 @@ void add_image(CLI::App& app) {
   command->add_option("--steps", flags->steps, "steps (28)")->type_name("N");
   command->add_option("--cfg", flags->cfg, "guidance (4); 1: none, half the work")->type_name("X");
   command->add_option("--shift", flags->shift, "of the schedule towards noise (3)")->type_name("X");
-  command->add_option("--memory", flags->memory, "never use more, such as 2G")->type_name("SIZE");
-  command->add_option("--threads", flags->threads, "compute threads (all CPUs)")->type_name("N");
+  command->add_option("-m,--memory", flags->memory, "never use more, such as 2G")->type_name("SIZE");
+  command->add_option("-t,--threads", flags->threads, "compute threads (all CPUs)")->type_name("N");
   command->add_option("--cpus", flags->cpus, "CPUs to bind them to, such as 0,2-3")->type_name("LIST");
   command->add_option("--isa", flags->isa, "at most these instructions")->type_name("NAME");
-  command->add_option("--io", flags->io, "auto, uring or threads")->type_name("NAME");
+  command->add_option("--io", flags->io, "auto, uring, threads or buffered")->type_name("NAME");
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/log.h"
@@ -100,6 +99,7 @@ Result<void> ImageModel::check_job() const {
   for (const PromptIds& p : job_.prompts) {
     RIDGE_TRY(check_ids(p.qwen, qwen_->config().vocabulary, "text encoder"));
     RIDGE_TRY(check_ids(p.t5, shape().vocabulary, "text adapter"));
+    RIDGE_CHECK(p.t5_weights.empty() || p.t5_weights.size() == p.t5.size(), "a weight for each of T5's ids, or none");
   }
   return {};
 }
@@ -147,6 +147,7 @@ void ImageModel::lay_out() {
   pass_.states = Rows(nullptr, end_of(pass_.texts), c.text_width);
   pass_.angles = Rows(nullptr, longest, c.adapter_head_dim);
   pass_.timesteps = Rows(nullptr, job_.sigmas.size(), c.width);
+  pass_.weights = Rows(nullptr, end_of(pass_.prompts), 1);
   pass_.context = Rows(nullptr, end_of(pass_.prompts), c.context_width);
   pass_.modulations = Rows(nullptr, job_.sigmas.size(), c.modulation_floats());
   const size_t tokens = size_t{job_.height / c.patch} * (job_.width / c.patch),
@@ -160,8 +161,8 @@ namespace {
 
 // Every row that a Carver places, in one order for the account and for the slab.
 void place_all(Carver& carver, ConditionPass& pass, std::initializer_list<Rows*> others) {
-  for (Rows* rows :
-       {&pass.states, &pass.angles, &pass.timesteps, &pass.context, &pass.modulations, &pass.keys.layers}) {
+  for (Rows* rows : {&pass.states, &pass.angles, &pass.timesteps, &pass.weights, &pass.context, &pass.modulations,
+                     &pass.keys.layers}) {
     carver.place(*rows);
   }
   for (Rows* rows : others) carver.place(*rows);
@@ -253,6 +254,12 @@ Result<void> ImageModel::prepare() {
   for (size_t i = 0; i < job_.sigmas.size(); ++i) {
     timestep_features(static_cast<double>(job_.sigmas[i]), pass_.timesteps.row_span(i));
   }
+  for (size_t p = 0; p < job_.prompts.size(); ++p) {
+    const std::vector<float>& weights = job_.prompts[p].t5_weights;
+    for (uint32_t i = 0; i < pass_.prompts[p].count; ++i) {
+      *pass_.weights.row(pass_.prompts[p].begin + i) = weights.empty() ? 1.0f : weights[i];
+    }
+  }
   auto start = std::chrono::steady_clock::now();
   auto lap = [&](std::chrono::nanoseconds& time) {
     const auto now = std::chrono::steady_clock::now();
@@ -335,25 +342,6 @@ Matrix<const float> ImageModel::states(size_t prompt) const {
 
 Matrix<const float> ImageModel::context(size_t prompt) const {
   return pass_.context.slice_rows(pass_.prompts[prompt].begin, pass_.prompts[prompt].count);
-}
-
-void guide(std::span<const float> unguided, std::span<const float> guided, float scale, std::span<float> out) {
-  for (size_t i = 0; i < out.size(); ++i) out[i] = std::fma(scale, guided[i] - unguided[i], unguided[i]);
-}
-
-void euler_step(float from, float to, std::span<const float> velocity, std::span<float> x) {
-  const float step = to - from;
-  for (size_t i = 0; i < x.size(); ++i) x[i] = std::fma(step, velocity[i], x[i]);
-}
-
-std::vector<float> flow_sigmas(uint32_t steps, double shift) {
-  std::vector<float> out;
-  for (uint32_t k = 0; k < steps; ++k) {
-    const double s = 1.0 - static_cast<double>(k) / static_cast<double>(steps);
-    out.push_back(static_cast<float>(shift * s / (1.0 + (shift - 1.0) * s)));
-  }
-  out.push_back(0.0f);
-  return out;
 }
 
 }  // namespace ridge

@@ -43,6 +43,7 @@ struct ImageOptions {
 // A prompt in both tokenizers' ids: 1 … kContextRows of each.
 struct PromptIds {
   std::vector<int32_t> qwen, t5;
+  std::vector<float> t5_weights = {};  // one for each of t5, or none: all 1
 };
 
 // One latent under one prompt: a branch of guidance of an image.
@@ -124,12 +125,5 @@ class ImageModel {
   Slab buffers_;
   ImageTimes times_;
 };
-
-// v = unguided + scale · (guided − unguided), fused; out may be either.
-void guide(std::span<const float> unguided, std::span<const float> guided, float scale, std::span<float> out);
-// x + (to − from) · v, fused: a step of Euler's from one sigma to the next.
-void euler_step(float from, float to, std::span<const float> velocity, std::span<float> x);
-// steps + 1 sigmas, the last 0: 1 … 1 / steps evenly, each s → shift · s / (1 + (shift − 1) · s).
-std::vector<float> flow_sigmas(uint32_t steps, double shift);
 
 }  // namespace ridge

@@ -83,7 +83,7 @@ void Anima::adapt(Ops& ops, const ConditionPass& pass) const {
   ops.part("adapter.out");
   Rows y = ops.temp(x.rows, shape_.context_width);
   ops.linear(x, {{.weight = adapter_out_, .bias = adapter_out_bias_, .out = y}});
-  ops.copy(ops.rms_norm(y, adapter_norm_, kEps), pass.context);
+  ops.scale_rows(ops.rms_norm(y, adapter_norm_, kEps), pass.weights, pass.context);
 }
 
 // x += attention of x over itself, or over keys_of. Queries and keys are rotated by their own positions.

@@ -57,6 +57,7 @@ struct ConditionPass {
   Rows states;                   // [rows, text_width]: the encoder's, after its last norm
   Rows angles;                   // [longest of both, adapter_head_dim]
   Rows timesteps;                // [steps, width]: timestep_features()
+  Rows weights;                  // [rows, 1]: of the context's rows, 1 unless the prompt says otherwise
   Rows context;                  // out: [rows, context_width]
   TextKeys keys;                 // out
   Rows modulations;              // out: [steps, modulation_floats], for denoise() after finish_modulations()

@@ -77,7 +77,7 @@ class Compute : public Ops {
   void gelu(Rows x) override;
   void silu(Rows x) override;
   void add_scaled(Rows into, Rows factors, Rows x) override;
-  void copy(Rows x, Rows out) override;
+  void scale_rows(Rows x, Rows factors, Rows out) override;
   void rotate(Rows x, Rows angles, uint32_t heads) override;
   void pack_keys(Rows k, Rows v, uint32_t heads, Rows packed) override;
   void attend(const AttendCall& call, Rows q, Rows packed, Rows out) override;

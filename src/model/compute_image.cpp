@@ -1,6 +1,4 @@
 // The operations of diffusion transformers (ops.h), on real numbers.
-#include <algorithm>
-
 #include "kernels/math.h"
 #include "model/attend.h"
 #include "model/compute.h"
@@ -33,10 +31,13 @@ void Compute::add_scaled(Rows into, Rows factors, Rows x) {
   each_token(into.rows, [&](size_t t) { m_.kernels->add_scaled(factors.data, x.row(t), x.cols, into.row(t)); });
 }
 
-void Compute::copy(Rows x, Rows out) {
+void Compute::scale_rows(Rows x, Rows factors, Rows out) {
   StageTimer timer(m_.profile, Stage::residual);
   if (failed()) return;
-  for (size_t t = 0; t < x.rows; ++t) std::copy_n(x.row(t), x.cols, out.row(t));
+  for (size_t r = 0; r < x.rows; ++r) {
+    const float factor = factors.row(r)[0];
+    for (size_t i = 0; i < x.cols; ++i) out.row(r)[i] = factor * x.row(r)[i];
+  }
 }
 
 void Compute::rotate(Rows x, Rows angles, uint32_t heads) {

@@ -183,7 +183,7 @@ class Ops {
   virtual void gelu(Rows x) = 0;                                 // the exact form, in place
   virtual void silu(Rows x) = 0;                                 // in place
   virtual void add_scaled(Rows into, Rows factors, Rows x) = 0;  // factors: [1, width]
-  virtual void copy(Rows x, Rows out) = 0;
+  virtual void scale_rows(Rows x, Rows factors, Rows out) = 0;   // out[r, :] = factors[r, 0] · x[r, :]
   // Rotates the pairs (i, i + head_dim / 2) of each head of row r by angles row r: [rows, head_dim], cosine and sine of
   // pair i at 2i and 2i + 1.
   virtual void rotate(Rows x, Rows angles, uint32_t heads) = 0;

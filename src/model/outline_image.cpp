@@ -26,7 +26,7 @@ void Outline::add_scaled(Rows into, Rows, Rows) {
   elementwise(Operator::other, 3 * into.rows * into.cols, 2 * into.rows * into.cols);
 }
 
-void Outline::copy(Rows x, Rows) { elementwise(Operator::other, 2 * x.rows * x.cols, 0); }
+void Outline::scale_rows(Rows x, Rows, Rows) { elementwise(Operator::other, 2 * x.rows * x.cols, x.rows * x.cols); }
 
 void Outline::rotate(Rows x, Rows, uint32_t) {
   use({Op::rope_neox});

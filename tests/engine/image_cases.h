@@ -58,6 +58,28 @@ inline std::vector<float> flat(Matrix<const float> m) {
   return out;
 }
 
+// v = unguided + scale · (guided − unguided), fused; out may be either.
+inline void guide(std::span<const float> unguided, std::span<const float> guided, float scale, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = std::fma(scale, guided[i] - unguided[i], unguided[i]);
+}
+
+// A step of Euler's from one sigma to the next.
+inline void euler_step(float from, float to, std::span<const float> velocity, std::span<float> x) {
+  const float step = to - from;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::fma(step, velocity[i], x[i]);
+}
+
+// steps + 1 sigmas, the last 0: 1 … 1 / steps evenly, each s → shift · s / (1 + (shift − 1) · s).
+inline std::vector<float> schedule(uint32_t steps, double shift) {
+  std::vector<float> out;
+  for (uint32_t k = 0; k < steps; ++k) {
+    const double s = 1.0 - static_cast<double>(k) / static_cast<double>(steps);
+    out.push_back(static_cast<float>(shift * s / (1.0 + (shift - 1.0) * s)));
+  }
+  out.push_back(0.0f);
+  return out;
+}
+
 // Euler's method with guidance between prompt 0 and prompt 1; every step's latent.
 inline std::vector<std::vector<float>> sample(ImageModel& model, std::vector<float> latent,
                                               std::span<const float> sigmas, float cfg) {
