@@ -24,6 +24,9 @@ _ridge_options() {
     ladder)
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
+    image)
+      echo "--bundle --model --text-encoder --vae --inputs --dump --steps --cfg --shift --memory --threads --cpus --isa --io"
+      ;;
     doctor) echo "--memory --context --json" ;;
     compare) echo "--json" ;;
     plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
@@ -36,7 +39,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan report"
+  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
@@ -50,8 +53,8 @@ _ridge() {
     --io) mapfile -t COMPREPLY < <(compgen -W "auto uring threads buffered" -- "$current"); return ;;
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
-    --folder) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    --folder | --bundle) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan report
+set -l commands run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan image report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -17,6 +17,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a bench -d 'me
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a roofline -d 'what limits a model'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d 'which kernels run here'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a probe -d 'measure memory and storage'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a image -d 'run an image model and write every stage'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'how many blocks fit into memory'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what helps or hinders a run'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a plan -d 'what a budget keeps and costs'
@@ -155,3 +156,19 @@ complete -c ridge -n "$roofline" -s o -l output -r -F -d 'write a page with char
 complete -c ridge -n "$roofline" -l svg -r -F -d 'draw the first scenario'
 complete -c ridge -n "$roofline" -l paper-compat -d 'the figures of RooflineBench'
 complete -c ridge -n "$roofline" -l csv -d 'comma-separated values'
+
+set -l image '__fish_seen_subcommand_from image'
+complete -c ridge -n "$image" -l bundle -x -a '(__fish_complete_directories)' -d 'folder with all parts of the model'
+complete -c ridge -n "$image" -l model -r -F -d 'the diffusion model'
+complete -c ridge -n "$image" -l text-encoder -r -F -d 'its Qwen3'
+complete -c ridge -n "$image" -l vae -r -F -d 'its VAE'
+complete -c ridge -n "$image" -l inputs -r -F -d 'token ids and noise'
+complete -c ridge -n "$image" -l dump -r -F -d 'every stage'
+complete -c ridge -n "$image" -l steps -x -d 'steps'
+complete -c ridge -n "$image" -l cfg -x -d 'guidance'
+complete -c ridge -n "$image" -l shift -x -d 'of the schedule towards noise'
+complete -c ridge -n "$image" -s m -l memory -x -d 'never use more'
+complete -c ridge -n "$image" -s t -l threads -x -d 'compute threads'
+complete -c ridge -n "$image" -l cpus -x -d 'CPUs to bind them to'
+complete -c ridge -n "$image" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
+complete -c ridge -n "$image" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'

@@ -114,9 +114,8 @@ Result<int> thread_count(int64_t threads) {
   return static_cast<int>(threads);
 }
 
-Result<EngineOptions> engine_options(const EngineFlags& flags) {
+Result<EngineOptions> machine_options(const EngineFlags& flags) {
   EngineOptions o;
-  o.path = RIDGE_TRY(resolve_model(flags.model));
   if (flags.memory) o.memory = RIDGE_TRY(parse_bytes(*flags.memory));
   if (flags.floor) o.floor = *flags.floor == "0" ? 0 : RIDGE_TRY(parse_bytes(*flags.floor));
   if (flags.pins) {
@@ -124,21 +123,28 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     if (!rule) return usage_error(fmt::format("--pins {} is not known: planned, leading, none or lru", *flags.pins));
     o.pins = *rule;
   }
-  if (flags.context) {
-    if (*flags.context < 1) {
-      return usage_error(fmt::format("--context {} is no usable number: give 1 or more", *flags.context));
-    }
-    o.context = static_cast<uint64_t>(*flags.context);
-  }
   if (flags.threads) o.threads = RIDGE_TRY(thread_count(*flags.threads));
   if (flags.cpus) {
     o.cpus = RIDGE_TRY(parse_cpus(*flags.cpus));
     if (!flags.threads) o.threads = static_cast<int>(o.cpus.size());
   }
   if (flags.isa) o.isa = RIDGE_TRY(parse_isa(*flags.isa));
+  o.io = RIDGE_TRY(parse_io_kind(flags.io));
+  return o;
+}
+
+Result<EngineOptions> engine_options(const EngineFlags& flags) {
+  const std::string path = RIDGE_TRY(resolve_model(flags.model));
+  EngineOptions o = RIDGE_TRY(machine_options(flags));
+  o.path = path;
+  if (flags.context) {
+    if (*flags.context < 1) {
+      return usage_error(fmt::format("--context {} is no usable number: give 1 or more", *flags.context));
+    }
+    o.context = static_cast<uint64_t>(*flags.context);
+  }
   o.numerics = RIDGE_TRY(parse_numerics(flags.numerics));
   if (flags.kv_type) o.kv_type = RIDGE_TRY(parse_kv_type(*flags.kv_type));
-  o.io = RIDGE_TRY(parse_io_kind(flags.io));
   return o;
 }
 

@@ -46,6 +46,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags);
 Result<EngineOptions> engine_options(const EngineFlags& flags);
 // A number of --threads that can be used, noted if there are fewer CPUs; a usage error otherwise.
 Result<int> thread_count(int64_t threads);
+// Of these only what is about the machine: memory, threads, CPUs, instructions, I/O. No model.
+Result<EngineOptions> machine_options(const EngineFlags& flags);
 
 // The model argument: a path, or the name of a demo model that is in the cache (`ridge models`).
 Result<std::string> resolve_model(const std::string& name);
@@ -98,5 +100,6 @@ void add_doctor(CLI::App& app);
 void add_report(CLI::App& app);
 void add_roofline(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_image(CLI::App& app);
 
 }  // namespace ridge::cli

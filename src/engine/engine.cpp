@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "engine/budget.h"
 #include "engine/workspace.h"
 #include "machine/cpu.h"
 #include "machine/heap.h"
@@ -26,24 +27,6 @@ bool all_f32(const Program& program) {
     }
   }
   return true;
-}
-
-Rates rates_of(const MachineProfile& machine, int threads, uint64_t footprint) {
-  Rates rates;
-  if (auto storage = machine.storage_gb_per_s()) {
-    rates.storage = *storage * 1e9;
-    rates.storage_measured = true;
-  }
-  if (auto read = machine.read_gb_per_s(footprint, threads)) {
-    rates.memory = *read * 1e9;
-    rates.memory_measured = true;
-  }
-  // What products reach of the peak of multiply-adds (docs/measurements.md).
-  constexpr double kKernelShare = 0.5;
-  if (machine.contended) rates.contention = machine.contention.empty() ? "it says no more" : machine.contention;
-  rates.int8_ops = machine.int8_gops_per_core * 1e9 * threads * kKernelShare;
-  rates.float_ops = machine.float_gops_per_core * 1e9 * threads * kKernelShare;
-  return rates;
 }
 
 }  // namespace
@@ -127,7 +110,7 @@ Result<void> Engine::prepare() {
   if (!pool_) pool_ = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
   Program whole = model_->program({}, {});
   if (profile.ok()) {
-    rates_ = rates_of(profile.value(), threads, whole.memory_bytes());
+    rates_ = machine_rates(profile.value(), threads, whole.memory_bytes());
     machine_name_ = profile.value().name;
   }
   bool floats = options_.numerics == Numerics::exact || all_f32(whole);
@@ -146,22 +129,9 @@ Result<void> Engine::choose_budget() {
     budget_reason_ = options_.memory ? "--memory" : "no limit was given";
     return {};
   }
-  MemoryLimits limits = memory_limits();
-  // What we already hold is part of the charge that the limits leave us; pages of the program itself may be charged to
-  // whoever ran it first.
-  uint64_t offered = limits.available + process_.anonymous;
-  budget_ = offered;
-  budget_reason_ = limits.reason;
-  if (!options_.memory) return {};
-  // A container of exactly the budget offers a little less, by what the kernel has charged to it before.
-  constexpr uint64_t kTolerance = 3 * kMiB;
-  if (*options_.memory <= offered + kTolerance) {
-    budget_ = *options_.memory;
-    budget_reason_ = "--memory";
-    return {};
-  }
-  note(fmt::format("--memory {} is more than there is ({}): planning for {}", format_bytes(*options_.memory),
-                   limits.reason, format_bytes(offered)));
+  Budget budget = ridge::choose_budget(options_.memory, process_);
+  budget_ = budget.bytes;
+  budget_reason_ = std::move(budget.reason);
   return {};
 }
 

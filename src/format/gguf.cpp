@@ -106,6 +106,15 @@ Result<Gguf> parse_gguf(std::span<const uint8_t> bytes, const std::string& name)
                                name, format_count(count)));
 }
 
+Result<Gguf> Gguf::assemble(Metadata metadata, std::vector<GgufTensor> tensors, std::vector<GgufFile> files) {
+  Gguf gguf;
+  gguf.metadata_ = std::move(metadata);
+  gguf.tensors_ = std::move(tensors);
+  gguf.files_ = std::move(files);
+  RIDGE_TRY(GgufReader::index_names(gguf));
+  return gguf;
+}
+
 const GgufTensor* Gguf::find(std::string_view name) const {
   auto it = std::lower_bound(by_name_.begin(), by_name_.end(), name,
                              [&](uint32_t index, std::string_view wanted) { return tensors_[index].name < wanted; });

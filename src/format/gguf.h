@@ -111,6 +111,9 @@ class Gguf {
   // `path` may be any part of a split model (name-00001-of-00003.gguf): the others are found beside it.
   static Result<Gguf> open(const std::string& path);
 
+  // A directory of tensors from elsewhere (another format, other names). Bad input if two tensors have one name.
+  static Result<Gguf> assemble(Metadata metadata, std::vector<GgufTensor> tensors, std::vector<GgufFile> files);
+
   uint32_t version() const { return version_; }
   const Metadata& metadata() const { return metadata_; }
   Metadata& metadata() { return metadata_; }

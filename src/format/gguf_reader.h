@@ -38,6 +38,8 @@ class GgufReader {
 
   // The parts of a split model, in order, become one: metadata of the first, tensors of all.
   static Result<Gguf> join(std::vector<Gguf> parts);
+  // Sorts the names for find(). Bad input if one occurs twice.
+  static Result<void> index_names(Gguf& gguf);
 
  private:
   // Where we are, for messages: "metadata entry 3 of 24 ('general.name')".
@@ -66,7 +68,6 @@ class GgufReader {
   Result<void> read_type(GgufTensor& tensor);
   Result<void> place_tensor(GgufTensor& tensor, uint64_t data_begin, uint64_t alignment) const;
   Result<void> check_overlaps() const;
-  static Result<void> index_names(Gguf& gguf);
 
   Result<std::string> read_string(uint64_t longest, std::string_view what);
   template <class T>

@@ -37,8 +37,11 @@ constexpr auto kOpNames = std::to_array<const char*>({
     "transpose",
     "soften",
     "merge_chunk",
+    "layer_norm",
+    "gelu",
+    "add_scaled",
 });
-static_assert(kOpNames.size() == static_cast<size_t>(Op::merge_chunk) + 1, "one name per operation");
+static_assert(kOpNames.size() == static_cast<size_t>(Op::add_scaled) + 1, "one name per operation");
 
 struct IsaRow {
   Isa isa;
@@ -157,6 +160,9 @@ class TableBuilder {
     set(Op::transpose, k.transpose);
     set(Op::soften, k.soften);
     set(Op::merge_chunk, k.merge_chunk);
+    set(Op::layer_norm, k.layer_norm);
+    set(Op::gelu, k.gelu);
+    set(Op::add_scaled, k.add_scaled);
     return std::move(choice_);
   }
 

@@ -120,7 +120,13 @@ using RmsNormFn = void (*)(const float* x, const float* w, size_t n, float eps,
 using AddFn = void (*)(const float* a, size_t n, float* inout);  // inout += a
 using ScaleFn = void (*)(float factor, size_t n, float* inout);
 using GluFn = void (*)(const float* gate, const float* up, size_t n, float* out);  // act(gate) · up; out may be gate
-using SoftcapFn = void (*)(float cap, size_t n, float* inout);                     // cap · tanh(x / cap)
+// d · scale + shift with d = (x − mean) / sqrt(mean of (x − mean)² + eps), both means by rule 4, the last step fused;
+// out may be x
+using LayerNormFn = void (*)(const float* x, const float* scale, const float* shift, size_t n, float eps, float* out);
+using GeluFn = void (*)(size_t n, float* inout);  // x · Φ(x), the exact form (math.h: gelu_f32)
+using AddScaledFn = void (*)(const float* factors, const float* x, size_t n,
+                             float* inout);                     // inout += factors · x, fused
+using SoftcapFn = void (*)(float cap, size_t n, float* inout);  // cap · tanh(x / cap)
 using RopeFn = void (*)(float* head, size_t rot,
                         const float* cos_sin);  // one head, cos_sin[2i], [2i+1] for pair i < rot/2
 using AttentionFn = void (*)(const AttentionArgs&);
@@ -167,6 +173,9 @@ struct Kernels {
   TransposeFn transpose;
   SoftenFn soften;
   MergeChunkFn merge_chunk;
+  LayerNormFn layer_norm;
+  GeluFn gelu;
+  AddScaledFn add_scaled;
 };
 
 }  // namespace ridge

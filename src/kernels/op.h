@@ -37,6 +37,9 @@ enum class Op : uint8_t {
   transpose,
   soften,
   merge_chunk,
+  layer_norm,
+  gelu,
+  add_scaled,
 };
 
 }  // namespace ridge

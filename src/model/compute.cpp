@@ -184,6 +184,9 @@ void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
 
 void Compute::logits(Rows x, const Weight& head, float softcap) {
   StageTimer timer(m_.profile, Stage::head);
+  if (io_.hidden.data != nullptr && !failed()) {
+    for (size_t t = 0; t < x.rows; ++t) std::copy_n(x.row(t), x.cols, io_.hidden.row(t));
+  }
   if (shape().outputs == 0) {  // prompt tokens whose logits nobody reads: the head is not visited
     ++step_;
     lease_.release();

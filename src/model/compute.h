@@ -34,7 +34,7 @@ struct Machinery {
   KvCache* cache = nullptr;
   std::span<float> workspace;  // ≥ Model::workspace_floats
   std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
-  std::span<float> attention;  // attention_floats(model, context, pool->size())
+  std::span<float> attention;  // attention_floats(model, context, pool->size()); of diffusion: attend_floats (attend.h)
   std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
   Trace* trace = nullptr;
@@ -50,6 +50,7 @@ uint64_t attention_floats(const Model& model, uint64_t context, int workers);
 struct PassIo {
   std::span<const int32_t> ids;  // [tokens]
   Matrix<float> logits;          // [outputs, vocabulary]
+  Matrix<float> hidden = {};     // [tokens, width]: not empty: what the head would multiply, of all tokens
 };
 
 class Compute : public Ops {
@@ -72,6 +73,14 @@ class Compute : public Ops {
   Routing route(Rows logits, const RouteCall& call) override;
   void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
+  void layer_norm(Rows x, Rows scale, Rows shift, float eps, Rows out) override;
+  void gelu(Rows x) override;
+  void silu(Rows x) override;
+  void add_scaled(Rows into, Rows factors, Rows x) override;
+  void scale_rows(Rows x, Rows factors, Rows out) override;
+  void rotate(Rows x, Rows angles, uint32_t heads) override;
+  void pack_keys(Rows k, Rows v, uint32_t heads, Rows packed) override;
+  void attend(const AttendCall& call, Rows q, Rows packed, Rows out) override;
   Result<void> status() const override;
 
  protected:

@@ -37,12 +37,20 @@ Operator operator_of(Stage stage) {
   }
 }
 
+// Of diffusion transformers and text adapters: "blocks.3.self_attn.q_proj.weight".
+Operator operator_of_module(std::string_view tensor) {
+  auto has = [&](std::string_view part) { return tensor.find(part) != std::string_view::npos; };
+  if (has(".q_proj.") || has(".k_proj.") || has(".v_proj.")) return Operator::qkv;
+  if (has(".output_proj.") || has(".o_proj.")) return Operator::output;
+  return has(".mlp.") ? Operator::ffn : Operator::other;
+}
+
 }  // namespace
 
 Operator operator_of(std::string_view tensor) {
   if (tensor == "output.weight") return Operator::head;
   constexpr std::string_view kLayer = "blk.";
-  if (!tensor.starts_with(kLayer)) return Operator::other;
+  if (!tensor.starts_with(kLayer)) return operator_of_module(tensor);
   const size_t dot = tensor.find('.', kLayer.size());
   if (dot == std::string_view::npos) return Operator::other;
   const std::string_view name = tensor.substr(dot + 1);

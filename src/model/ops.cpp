@@ -1,6 +1,7 @@
 #include "model/ops.h"
 
 #include "base/units.h"
+#include "tensor/panel.h"
 
 namespace ridge {
 namespace {
@@ -70,6 +71,8 @@ Ops::ExpertScratch Ops::expert_scratch(size_t tokens, size_t used, const ExpertM
   s.outputs = temp(tokens * used, m.down.rows);
   return s;
 }
+
+size_t packed_floats(size_t rows, size_t head_dim) { return 2 * round_up(rows, kPanelRows) * head_dim; }
 
 bool uses_int8(Type type, bool exact) { return !exact && !type_info(type).is_float; }
 

@@ -14,6 +14,7 @@
 
 #include <bitset>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -96,6 +97,14 @@ struct LatentTemps {
   Rows merged;           // [tokens, 2 · heads], as merge_chunk() keeps them
 };
 
+// Attention without order: every row of q sees every key. Keys and values as pack_keys() left them.
+struct AttendCall {
+  uint32_t heads = 0, head_dim = 0;
+  uint32_t keys = 0;  // rows that were packed
+  float scale = 1;
+  std::optional<float> sink = {};  // a score that takes part in the softmax and carries no value
+};
+
 enum class Gate : uint8_t {
   silu,
   gelu_tanh,
@@ -167,6 +176,21 @@ class Ops {
   // The last rows of x through the head, capped if softcap > 0: the logits of the pass.
   virtual void logits(Rows x, const Weight& head, float softcap) = 0;
 
+  // What diffusion transformers need beside these. Rows of several images or prompts share a pass; what must not meet
+  // is called by slices of rows.
+  // (x − mean) / deviation · scale + shift, each row by itself; scale and shift: [1, width]. out may be x.
+  virtual void layer_norm(Rows x, Rows scale, Rows shift, float eps, Rows out) = 0;
+  virtual void gelu(Rows x) = 0;                                 // the exact form, in place
+  virtual void silu(Rows x) = 0;                                 // in place
+  virtual void add_scaled(Rows into, Rows factors, Rows x) = 0;  // factors: [1, width]
+  virtual void scale_rows(Rows x, Rows factors, Rows out) = 0;   // out[r, :] = factors[r, 0] · x[r, :]
+  // Rotates the pairs (i, i + head_dim / 2) of each head of row r by angles row r: [rows, head_dim], cosine and sine of
+  // pair i at 2i and 2i + 1.
+  virtual void rotate(Rows x, Rows angles, uint32_t heads) = 0;
+  // Keys and values [rows, heads · head_dim] for attend(); packed: [heads, packed_floats(rows, head_dim)].
+  virtual void pack_keys(Rows k, Rows v, uint32_t heads, Rows packed) = 0;
+  virtual void attend(const AttendCall& call, Rows q, Rows packed, Rows out) = 0;
+
   virtual Result<void> status() const = 0;
 
   // Workspace, a stack of floats: `top` is what Frame gives back.
@@ -212,7 +236,10 @@ class Frame {
 };
 
 // Operations of kernels, by their number.
-using OpSet = std::bitset<static_cast<size_t>(Op::merge_chunk) + 1>;
+using OpSet = std::bitset<static_cast<size_t>(Op::add_scaled) + 1>;
+
+// Floats that pack_keys() writes for a head: keys in panels of 16 positions, then values.
+size_t packed_floats(size_t rows, size_t head_dim);
 
 // Whether a product with this weight takes int8 activations.
 bool uses_int8(Type type, bool exact);

@@ -185,6 +185,7 @@ void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
 
 void Outline::logits(Rows x, const Weight& head, float softcap) {
   size_t outputs = shape().outputs;
+  if (outputs == 0) return;  // of a model that is read for its hidden states
   Frame frame(*this);
   if (uses_int8(head.type, options_.exact)) {
     use({Op::quantize});

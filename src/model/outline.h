@@ -30,6 +30,14 @@ class Outline : public Ops {
   Routing route(Rows logits, const RouteCall& call) override;
   void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
+  void layer_norm(Rows x, Rows scale, Rows shift, float eps, Rows out) override;
+  void gelu(Rows x) override;
+  void silu(Rows x) override;
+  void add_scaled(Rows into, Rows factors, Rows x) override;
+  void scale_rows(Rows x, Rows factors, Rows out) override;
+  void rotate(Rows x, Rows angles, uint32_t heads) override;
+  void pack_keys(Rows k, Rows v, uint32_t heads, Rows packed) override;
+  void attend(const AttendCall& call, Rows q, Rows packed, Rows out) override;
   Result<void> status() const override { return {}; }
 
   Program finish() &&;

@@ -54,6 +54,18 @@ TEST(Math, SiluIsCloseAndKeepsTheTails) {
   EXPECT_EQ(silu_f32(1e30f), 1e30f);
 }
 
+TEST(Math, GeluIsCloseAndKeepsTheTails) {
+  for (float x = -9.0f; x < 20.0f; x += 0x1.3p-11f) {
+    const double v = static_cast<double>(x), exact = 0.5 * v * std::erfc(-v * M_SQRT1_2);
+    ASSERT_LE(ulps(gelu_f32(x), exact), 6.0 + (x < 0 ? 2.0 * v * v : 0)) << x;
+    ASSERT_NEAR(gelu_f32(x), exact, 3e-7 * std::fmax(1.0f, std::fabs(x))) << x;
+  }
+  EXPECT_EQ(gelu_f32(0.0f), 0.0f);
+  EXPECT_EQ(gelu_f32(-1e20f), 0.0f);
+  EXPECT_EQ(gelu_f32(1e20f), 1e20f);
+  EXPECT_TRUE(std::isnan(gelu_f32(std::nanf(""))));
+}
+
 TEST(Math, GeluTanhIsCloseAndKeepsTheTails) {
   for (float x = -5.0f; x < 20.0f; x += 0x1.3p-11f) {
     const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * static_cast<double>(x) * x * x);

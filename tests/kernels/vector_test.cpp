@@ -147,6 +147,33 @@ TEST(Vector, RmsNormEqualsScalar) {
   });
 }
 
+TEST(Vector, LayerNormEqualsScalar) {
+  compare_with_scalar<LayerNormFn>(Op::layer_norm, [](LayerNormFn fn, const std::vector<float>& v, size_t n) {
+    auto out = guarded(std::vector<float>(n));
+    fn(v.data(), v.data() + n, v.data() + n / 2, n, 1e-6f, out.data());
+    auto in_place = guarded(head(v, n));
+    fn(in_place.data(), v.data() + n, v.data() + n / 2, n, 1e-6f, in_place.data());
+    EXPECT_TRUE(same_bytes(out, in_place));
+    return out;
+  });
+}
+
+TEST(Vector, AddScaledEqualsScalar) {
+  compare_with_scalar<AddScaledFn>(Op::add_scaled, [](AddScaledFn fn, const std::vector<float>& v, size_t n) {
+    auto out = guarded(head(v, n));
+    fn(v.data() + n, v.data() + n / 2, n, out.data());
+    return out;
+  });
+}
+
+TEST(Vector, GeluEqualsScalar) {
+  compare_with_scalar<GeluFn>(Op::gelu, [](GeluFn fn, const std::vector<float>& v, size_t n) {
+    auto out = guarded(head(v, n));
+    fn(n, out.data());
+    return out;
+  });
+}
+
 TEST(Vector, GluEqualsScalar) {
   for (const Op op : {Op::swiglu, Op::geglu}) {
     compare_with_scalar<GluFn>(op, [](GluFn fn, const std::vector<float>& v, size_t n) {
@@ -169,6 +196,18 @@ TEST(Vector, ActivationsEqualScalarOverTheirWholeRange) {
       EXPECT_TRUE(same_bytes(got, want));
     });
   }
+}
+
+TEST(Vector, GeluEqualsScalarOverItsWholeRange) {
+  std::vector<float> x;
+  for (float v = -20.0f; v < 20.0f; v += 0x1.7p-9f) x.push_back(v);
+  std::vector<float> want = x;
+  reference<GeluFn>(Op::gelu)(want.size(), want.data());
+  for_each_kernel<GeluFn>(Op::gelu, [&](GeluFn fn) {
+    std::vector<float> got = x;
+    fn(got.size(), got.data());
+    EXPECT_TRUE(same_bytes(got, want));
+  });
 }
 
 TEST(Vector, SoftcapEqualsScalar) {
@@ -211,6 +250,22 @@ TEST(Vector, StoresEqualScalar) {
 }
 
 // ---- The scalar kernels against double precision --------------------------------------------------------------------
+
+TEST(ScalarVector, LayerNormIsCloseToItsDefinition) {
+  Random random(11);
+  constexpr size_t kN = 333;
+  auto x = random.vector(kN);
+  for (float& v : x) v += 3;
+  const auto scale = random.vector(kN), shift = random.vector(kN);
+  std::vector<float> out(kN);
+  reference<LayerNormFn>(Op::layer_norm)(x.data(), scale.data(), shift.data(), kN, 1e-6f, out.data());
+  double mean = 0, variance = 0;
+  for (const float v : x) mean += static_cast<double>(v) / kN;
+  for (const float v : x) variance += (v - mean) * (v - mean) / kN;
+  for (size_t i = 0; i < kN; ++i) {
+    EXPECT_NEAR(out[i], (x[i] - mean) / std::sqrt(variance + 1e-6) * scale[i] + shift[i], 3e-6) << i;
+  }
+}
 
 TEST(ScalarVector, RmsNormIsCloseToItsDefinition) {
   Random random(5);

@@ -66,6 +66,27 @@ void rms_norm(const float* x, const float* w, size_t n, float eps, float* out) {
   }
 }
 
+void layer_norm(const float* x, const float* scale, const float* shift, size_t n, float eps, float* out) {
+  const float count = static_cast<float>(n);
+  Lanes values, squares;
+  for (size_t i = 0; i < n; ++i) values.lane[i % 16] += x[i];
+  const float mean = values.sum() / count;
+  for (size_t i = 0; i < n; ++i) {
+    const float d = x[i] - mean;
+    squares.lane[i % 16] = std::fma(d, d, squares.lane[i % 16]);
+  }
+  const float inverse = 1.0f / std::sqrt(squares.sum() / count + eps);
+  for (size_t i = 0; i < n; ++i) out[i] = std::fma((x[i] - mean) * inverse, scale[i], shift[i]);
+}
+
+void gelu(size_t n, float* inout) {
+  for (size_t i = 0; i < n; ++i) inout[i] = gelu_f32(inout[i]);
+}
+
+void add_scaled(const float* factors, const float* x, size_t n, float* inout) {
+  for (size_t i = 0; i < n; ++i) inout[i] = std::fma(factors[i], x[i], inout[i]);
+}
+
 void add(const float* a, size_t n, float* inout) {
   for (size_t i = 0; i < n; ++i) inout[i] = inout[i] + a[i];
 }
@@ -110,6 +131,9 @@ const KernelEntry kVectorEntries[] = {
     {Op::swiglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(swiglu), "scalar"},
     {Op::geglu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(geglu), "scalar"},
     {Op::softcap, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(softcap), "scalar"},
+    {Op::layer_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(layer_norm), "scalar"},
+    {Op::gelu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(gelu), "scalar"},
+    {Op::add_scaled, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(add_scaled), "scalar"},
     {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "scalar"},
     {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "scalar"},
 };

@@ -46,6 +46,24 @@ struct Math {
 
   static inline F silu(F x) { return V::div(x, V::add(V::set(1.0f), exp(V::negate(x)))); }
 
+  static inline F gelu(F x) {
+    const F z = V::mul(V::abs(x), V::set(0x1.6a09e6p-1f));
+    const F t = V::div(V::set(1.0f), V::fma(z, V::set(0.5f), V::set(1.0f)));
+    F p = V::set(0x1.1f6b46p-3f);
+    p = V::fma(p, t, V::set(-0x1.4fcef8p-1f));
+    p = V::fma(p, t, V::set(0x1.192230p+0f));
+    p = V::fma(p, t, V::set(-0x1.3cbe6ap-1f));
+    p = V::fma(p, t, V::set(-0x1.271acap-3f));
+    p = V::fma(p, t, V::set(0x1.1de826p-5f));
+    p = V::fma(p, t, V::set(0x1.7d747ap-6f));
+    p = V::fma(p, t, V::set(0x1.8e505cp-2f));
+    p = V::fma(p, t, V::set(0x1.ff29acp-1f));
+    p = V::fma(p, t, V::set(-0x1.43f38cp+0f));
+    const F e = exp(V::fma(V::negate(z), z, p));
+    const F tail = V::mul(V::mul(x, V::set(0.5f)), V::mul(t, e));
+    return V::select_less(x, V::zero(), tail, V::sub(x, tail));
+  }
+
   static inline F gelu_tanh(F x) {
     const F w = V::fma(V::mul(x, x), V::set(-0x1.2444f2p-4f), V::set(-0x1.988454p+0f));
     return V::div(x, V::add(V::set(1.0f), exp(V::mul(x, w))));

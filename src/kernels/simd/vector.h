@@ -66,6 +66,46 @@ struct Vector {
     }
   }
 
+  static void layer_norm(const float* x, const float* scale, const float* shift, size_t n, float eps, float* out) {
+    const size_t whole = n / 16 * 16, rest = n % 16;
+    const float count = static_cast<float>(n);
+    F sum = V::zero();
+    for (size_t i = 0; i < whole; i += 16) sum = V::add(sum, V::load(x + i));
+    if (rest > 0) sum = V::add(sum, V::load(x + whole, rest));
+    const F mean = V::set(V::reduce_add(sum) / count);
+    F squares = V::zero();
+    for (size_t i = 0; i < whole; i += 16) {
+      const F d = V::sub(V::load(x + i), mean);
+      squares = V::fma(d, d, squares);
+    }
+    if (rest > 0) {
+      const F d = V::first(V::sub(V::load(x + whole, rest), mean), rest);
+      squares = V::fma(d, d, squares);
+    }
+    const F inverse = V::set(1.0f / V::square_root(V::reduce_add(squares) / count + eps));
+    const auto one = [=](F v, F factor, F term) { return V::fma(V::mul(V::sub(v, mean), inverse), factor, term); };
+    for (size_t i = 0; i < whole; i += 16) {
+      V::store(out + i, one(V::load(x + i), V::load(scale + i), V::load(shift + i)));
+    }
+    if (rest == 0) return;
+    const F v = one(V::load(x + whole, rest), V::load(scale + whole, rest), V::load(shift + whole, rest));
+    V::store(out + whole, v, rest);
+  }
+
+  static void gelu(size_t n, float* inout) {
+    map(inout, n, inout, [](F x) { return M::gelu(x); });
+  }
+
+  static void add_scaled(const float* factors, const float* x, size_t n, float* inout) {
+    const size_t whole = n / 16 * 16, rest = n % 16;
+    for (size_t i = 0; i < whole; i += 16) {
+      V::store(inout + i, V::fma(V::load(factors + i), V::load(x + i), V::load(inout + i)));
+    }
+    if (rest == 0) return;
+    const F v = V::fma(V::load(factors + whole, rest), V::load(x + whole, rest), V::load(inout + whole, rest));
+    V::store(inout + whole, v, rest);
+  }
+
   static void add(const float* a, size_t n, float* inout) {
     map2(inout, a, n, inout, [](F x, F y) { return V::add(x, y); });
   }

@@ -1,0 +1,22 @@
+// A folder with the parts of an image model, under the names that they usually have.
+//
+//   ImageBundle b = RIDGE_TRY(find_bundle("demo/anima-mini"));      // b.model, b.text_encoder, b.vae, …
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace ridge {
+
+struct ImageBundle {
+  std::string model, text_encoder, vae;      // .safetensors, .safetensors.index.json or .gguf
+  std::string tokenizer_qwen, tokenizer_t5;  // tokenizer.json, spiece.model; empty where there is none
+};
+
+// Looks into the folder and its diffusion_models/, text_encoders/ and vae/. The model's name begins with "anima", the
+// encoder's with "qwen", and that of the VAE has "vae" in it. Bad input where a part of weights is missing or there is
+// more than one.
+Result<ImageBundle> find_bundle(const std::string& folder);
+
+}  // namespace ridge

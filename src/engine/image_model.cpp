@@ -1,0 +1,347 @@
+#include "engine/image_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "engine/budget.h"
+#include "machine/cpu.h"
+#include "machine/heap.h"
+#include "model/attend.h"
+#include "model/image_files.h"
+
+namespace ridge {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr int kMostImageThreads = 256;
+// The grid that the model was trained for has 240 × 240 of the latent's pixels (facts of Cosmos-Predict2: max_size).
+constexpr uint32_t kLargestLatent = 512;
+
+std::vector<Segment> segments_of(const std::vector<PromptIds>& prompts, std::vector<int32_t> PromptIds::*ids) {
+  std::vector<Segment> out;
+  uint32_t begin = 0;
+  for (uint32_t p = 0; p < prompts.size(); ++p) {
+    const uint32_t count = static_cast<uint32_t>((prompts[p].*ids).size());
+    out.push_back({.begin = begin, .count = count, .prompt = p});
+    begin += count;
+  }
+  return out;
+}
+
+uint32_t end_of(const std::vector<Segment>& segments) { return segments.back().begin + segments.back().count; }
+
+// Gives rows their place in a slab, one after the other; with a base, their data as well.
+class Carver {
+ public:
+  explicit Carver(uint8_t* base) : base_(base) {}
+  void place(Rows& rows) {
+    rows.stride = round_up(rows.cols, 16);
+    if (base_ != nullptr) rows.data = reinterpret_cast<float*>(base_ + bytes_);
+    bytes_ += round_up(rows.rows * rows.stride * sizeof(float), kPage);
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  uint8_t* base_;
+  uint64_t bytes_ = 0;
+};
+
+Result<void> check_ids(std::span<const int32_t> ids, uint32_t vocabulary, std::string_view whose) {
+  if (ids.empty() || ids.size() > kContextRows) {
+    return bad_input(
+        fmt::format("a prompt of {} for the {}, expected 1 to {}", counted(ids.size(), "token"), whose, kContextRows));
+  }
+  for (int32_t id : ids) {
+    if (id >= 0 && static_cast<uint32_t>(id) < vocabulary) continue;
+    return bad_input(
+        fmt::format("token {} is outside the vocabulary of the {}, {} tokens: the tokenizer is another "
+                    "model's",
+                    id, whose, vocabulary));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ImageModel>> ImageModel::open(const ImageOptions& options, const ImageJob& job) {
+  std::unique_ptr<ImageModel> model(new ImageModel());
+  model->options_ = options;
+  model->job_ = job;
+  model->anima_ = RIDGE_TRY(Anima::open(options.model));
+  model->qwen_ = RIDGE_TRY(Model::from_gguf(RIDGE_TRY(open_text_encoder(options.text_encoder))));
+  if (!options.vae.empty()) model->vae_ = RIDGE_TRY(Vae::open(options.vae));
+  RIDGE_TRY(model->check_job());
+  RIDGE_TRY(model->choose_machine());
+  model->lay_out();
+  RIDGE_TRY(model->plan());
+  return model;
+}
+
+Result<void> ImageModel::check_job() const {
+  RIDGE_CHECK(!job_.prompts.empty() && !job_.segments.empty() && !job_.sigmas.empty(), "a job has something to do");
+  if (job_.height < 2 || job_.width < 2 || job_.height % 2 != 0 || job_.width % 2 != 0 ||
+      std::max(job_.height, job_.width) > kLargestLatent) {
+    return usage_error(
+        fmt::format("a latent of {} × {} is no size for this model: each side even, 2 to {} (a picture's "
+                    "sides are multiples of 16, up to {})",
+                    job_.height, job_.width, kLargestLatent, 8 * kLargestLatent));
+  }
+  if (qwen_->config().width != shape().text_width) {
+    return bad_input(
+        fmt::format("{}: its states have {} numbers, but the adapter of {} reads {}: give the text encoder "
+                    "that belongs to the model",
+                    options_.text_encoder, qwen_->config().width, options_.model, shape().text_width));
+  }
+  for (const PromptIds& p : job_.prompts) {
+    RIDGE_TRY(check_ids(p.qwen, qwen_->config().vocabulary, "text encoder"));
+    RIDGE_TRY(check_ids(p.t5, shape().vocabulary, "text adapter"));
+    RIDGE_CHECK(p.t5_weights.empty() || p.t5_weights.size() == p.t5.size(), "a weight for each of T5's ids, or none");
+  }
+  return {};
+}
+
+Result<void> ImageModel::choose_machine() {
+  if (options_.threads < 0 || options_.threads > kMostImageThreads) {
+    return usage_error(
+        fmt::format("{} threads are no usable number: give 1 to {}", options_.threads, kMostImageThreads));
+  }
+  kernels_ = RIDGE_TRY(choose_kernels({.isa = options_.isa}));
+  const int threads = options_.threads > 0 ? options_.threads : std::max(1, static_cast<int>(usable_cpus().size()));
+  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads, .cpus = options_.cpus});
+  machine_ = {.kernels = &kernels_,
+              .pool = pool_.get(),
+              .io = options_.io,
+              .most_pinned = options_.most_pinned,
+              .trace = options_.trace,
+              .profile = options_.profile};
+  auto profile = load_profile(default_profile_path());
+  if (!profile.ok()) detail(profile.error().message);
+  uint64_t weights = 0;
+  for (const GgufTensor& t : anima_->file().tensors()) weights += t.bytes;
+  if (profile.ok()) machine_.rates = machine_rates(profile.value(), threads, weights);
+  trim_heap();
+  process_ = process_memory();
+  Budget budget = choose_budget(options_.memory, process_);
+  machine_.budget = budget.bytes;
+  machine_.budget_reason = std::move(budget.reason);
+  return {};
+}
+
+// Everything that phases hand on, without data: shapes alone decide plans.
+void ImageModel::lay_out() {
+  const AnimaConfig& c = shape();
+  pass_.prompts = segments_of(job_.prompts, &PromptIds::t5);
+  pass_.texts = segments_of(job_.prompts, &PromptIds::qwen);
+  std::vector<uint32_t> rows;
+  size_t longest = 0;
+  for (const PromptIds& p : job_.prompts) {
+    t5_ids_.insert(t5_ids_.end(), p.t5.begin(), p.t5.end());
+    rows.push_back(static_cast<uint32_t>(p.t5.size()));
+    longest = std::max({longest, p.t5.size(), p.qwen.size()});
+  }
+  pass_.keys = TextKeys::of(c, std::move(rows));
+  pass_.states = Rows(nullptr, end_of(pass_.texts), c.text_width);
+  pass_.angles = Rows(nullptr, longest, c.adapter_head_dim);
+  pass_.timesteps = Rows(nullptr, job_.sigmas.size(), c.width);
+  pass_.weights = Rows(nullptr, end_of(pass_.prompts), 1);
+  pass_.context = Rows(nullptr, end_of(pass_.prompts), c.context_width);
+  pass_.modulations = Rows(nullptr, job_.sigmas.size(), c.modulation_floats());
+  const size_t tokens = size_t{job_.height / c.patch} * (job_.width / c.patch),
+               rows_all = tokens * job_.segments.size();
+  grid_ = Rows(nullptr, tokens, c.head_dim);
+  patches_ = Rows(nullptr, rows_all, c.patch_inputs());
+  velocities_ = Rows(nullptr, rows_all, c.patch_outputs());
+}
+
+namespace {
+
+// Every row that a Carver places, in one order for the account and for the slab.
+void place_all(Carver& carver, ConditionPass& pass, std::initializer_list<Rows*> others) {
+  for (Rows* rows : {&pass.states, &pass.angles, &pass.timesteps, &pass.weights, &pass.context, &pass.modulations,
+                     &pass.keys.layers}) {
+    carver.place(*rows);
+  }
+  for (Rows* rows : others) carver.place(*rows);
+}
+
+}  // namespace
+
+DenoisePass ImageModel::denoise_pass(size_t sigma) const {
+  DenoisePass pass;
+  const uint32_t tokens = static_cast<uint32_t>(grid_.rows);
+  for (uint32_t s = 0; s < job_.segments.size(); ++s) {
+    pass.segments.push_back({.begin = s * tokens, .count = tokens, .prompt = job_.segments[s].prompt});
+  }
+  pass.patches = patches_;
+  pass.angles = grid_;
+  pass.modulation = pass_.modulations.slice_rows(sigma, 1);
+  pass.keys = pass_.keys;
+  pass.velocity = velocities_;
+  return pass;
+}
+
+Result<void> ImageModel::plan() {
+  Carver carver(nullptr);
+  place_all(carver, pass_, {&grid_, &patches_, &velocities_});
+  buffer_bytes_ = carver.bytes();
+  size_t longest = 0;
+  for (const PromptIds& p : job_.prompts) longest = std::max(longest, p.qwen.size());
+  const uint32_t tokens = static_cast<uint32_t>(longest);
+  encode_ =
+      std::make_unique<Phase>(PhaseOptions{.name = "the text encoder",
+                                           .model = qwen_.get(),
+                                           .shape = {.tokens = tokens, .outputs = 0},
+                                           .outline = [this](Ops& ops) { qwen_->forward(ops); },
+                                           .gathered = qwen_->gathered(),
+                                           .cache_positions = tokens,
+                                           .attention_floats = ridge::attention_floats(*qwen_, tokens, pool_->size())},
+                              machine_);
+  condition_ =
+      std::make_unique<Phase>(PhaseOptions{.name = "the text adapter",
+                                           .model = anima_.get(),
+                                           .shape = {.tokens = static_cast<uint32_t>(t5_ids_.size())},
+                                           .outline = [this](Ops& ops) { anima_->condition(ops, pass_); },
+                                           .gathered = anima_->gathered(),
+                                           .attention_floats = attend_floats(shape().adapter_head_dim, pool_->size())},
+                              machine_);
+  denoise_ =
+      std::make_unique<Phase>(PhaseOptions{.name = "the diffusion transformer",
+                                           .model = anima_.get(),
+                                           .shape = {.tokens = static_cast<uint32_t>(patches_.rows)},
+                                           .outline = [this](Ops& ops) { anima_->denoise(ops, denoise_pass(0)); },
+                                           .attention_floats = attend_floats(shape().head_dim, pool_->size())},
+                              machine_);
+  Account held;
+  held.add("program and libraries", process_.mapped_files);
+  held.add("metadata and heap", process_.anonymous);
+  held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + options_.other_bytes);
+  for (Phase* phase : {encode_.get(), condition_.get(), denoise_.get()}) RIDGE_TRY(phase->plan(held));
+  return vae_ ? plan_decoding(held) : Result<void>();
+}
+
+// As few bands as the budget allows: each one more computes the lines between two of them twice.
+Result<void> ImageModel::plan_decoding(const Account& held) {
+  constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB;
+  const LatentSize size{job_.height, job_.width};
+  const int threads = pool_->size();
+  Account a = held;
+  a.add("weights of the VAE", vae_->weight_bytes());
+  a.add("the picture", picture_floats() * sizeof(float));
+  a.add("threads", static_cast<uint64_t>(threads) * kThreadStack);
+  a.add("page tables and reserve", kReserve + machine_.budget / 256);
+  const uint64_t left = machine_.budget > a.total() ? machine_.budget - a.total() : 0;
+  if (auto bands = vae_->bands_within(left, size, threads)) {
+    bands_ = *bands;
+    return {};
+  }
+  a.add("planes of the VAE, in the thinnest bands", vae_->workspace_bytes(size, vae_->most_bands(size), threads));
+  return does_not_fit(fmt::format(
+      "the VAE does not fit into {} ({}): the least it needs is\n{}give --memory {} or more, "
+      "or a smaller picture",
+      format_bytes(machine_.budget), machine_.budget_reason, a.table(), budget_text(named_budget(a.total()))));
+}
+
+Result<void> ImageModel::prepare() {
+  buffers_ = RIDGE_TRY(Slab::allocate(buffer_bytes_, {.what = "latents, keys and modulations"}));
+  Carver carver(buffers_.data());
+  place_all(carver, pass_, {&grid_, &patches_, &velocities_});
+  line_angles(pass_.angles);
+  grid_angles(job_.height / shape().patch, job_.width / shape().patch, grid_);
+  for (size_t i = 0; i < job_.sigmas.size(); ++i) {
+    timestep_features(static_cast<double>(job_.sigmas[i]), pass_.timesteps.row_span(i));
+  }
+  for (size_t p = 0; p < job_.prompts.size(); ++p) {
+    const std::vector<float>& weights = job_.prompts[p].t5_weights;
+    for (uint32_t i = 0; i < pass_.prompts[p].count; ++i) {
+      *pass_.weights.row(pass_.prompts[p].begin + i) = weights.empty() ? 1.0f : weights[i];
+    }
+  }
+  auto start = std::chrono::steady_clock::now();
+  auto lap = [&](std::chrono::nanoseconds& time) {
+    const auto now = std::chrono::steady_clock::now();
+    time += now - start;
+    start = now;
+  };
+  RIDGE_TRY(encode());
+  lap(times_.encode);
+  RIDGE_TRY(condition());
+  lap(times_.condition);
+  RIDGE_TRY(denoise_->open());
+  lap(times_.load);
+  return {};
+}
+
+Result<void> ImageModel::encode() {
+  RIDGE_TRY(encode_->open());
+  RIDGE_TRY(qwen_->load_vectors(*encode_->machinery().source));
+  for (size_t p = 0; p < job_.prompts.size(); ++p) {
+    const std::vector<int32_t>& ids = job_.prompts[p].qwen;
+    const Segment& rows = pass_.texts[p];
+    Compute pass(*qwen_, encode_->machinery(), {.tokens = rows.count, .outputs = 0},
+                 {.ids = ids, .logits = {}, .hidden = pass_.states.slice_rows(rows.begin, rows.count)});
+    qwen_->forward(pass);
+    RIDGE_TRY(pass.status());
+  }
+  encode_->close();
+  return {};
+}
+
+Result<void> ImageModel::condition() {
+  RIDGE_TRY(condition_->open());
+  RIDGE_TRY(anima_->load_vectors(*condition_->machinery().source));
+  Compute pass(*anima_, condition_->machinery(), {.tokens = static_cast<uint32_t>(t5_ids_.size())},
+               {.ids = t5_ids_, .logits = {}});
+  anima_->condition(pass, pass_);
+  RIDGE_TRY(pass.status());
+  anima_->finish_modulations(pass_.modulations);
+  condition_->close();
+  return {};
+}
+
+Result<void> ImageModel::evaluate(size_t sigma, Matrix<const float> latents, Matrix<float> velocities) {
+  RIDGE_CHECK(sigma < job_.sigmas.size() && velocities.rows == job_.segments.size() &&
+                  latents.cols == latent_floats() && velocities.cols == latent_floats(),
+              "an evaluation is of the job");
+  const auto start = std::chrono::steady_clock::now();
+  const uint32_t height = job_.height / shape().patch, width = job_.width / shape().patch;
+  const size_t tokens = grid_.rows;
+  for (size_t s = 0; s < job_.segments.size(); ++s) {
+    patchify(shape(), latents.row_span(job_.segments[s].image), height, width, patches_.slice_rows(s * tokens, tokens));
+  }
+  Compute pass(*anima_, denoise_->machinery(), {.tokens = static_cast<uint32_t>(patches_.rows)},
+               {.ids = {}, .logits = {}});
+  anima_->denoise(pass, denoise_pass(sigma));
+  RIDGE_TRY(pass.status());
+  for (size_t s = 0; s < job_.segments.size(); ++s) {
+    unpatchify(shape(), velocities_.slice_rows(s * tokens, tokens), height, width, velocities.row_span(s));
+  }
+  times_.denoise += std::chrono::steady_clock::now() - start;
+  ++times_.evaluations;
+  return {};
+}
+
+Result<void> ImageModel::decode(std::span<const float> latent, std::span<float> picture) {
+  RIDGE_CHECK(vae_.has_value(), "decode() needs ImageOptions::vae");
+  const auto start = std::chrono::steady_clock::now();
+  denoise_->close();
+  const VaeMachine machine{.kernels = &kernels_.kernels, .pool = pool_.get()};
+  if (!vae_loaded_) RIDGE_TRY(vae_->load(kernels_.kernels));
+  vae_loaded_ = true;
+  RIDGE_TRY(vae_->decode(latent, {job_.height, job_.width}, bands_, machine, picture));
+  times_.decode += std::chrono::steady_clock::now() - start;
+  return {};
+}
+
+Matrix<const float> ImageModel::states(size_t prompt) const {
+  return pass_.states.slice_rows(pass_.texts[prompt].begin, pass_.texts[prompt].count);
+}
+
+Matrix<const float> ImageModel::context(size_t prompt) const {
+  return pass_.context.slice_rows(pass_.prompts[prompt].begin, pass_.prompts[prompt].count);
+}
+
+}  // namespace ridge

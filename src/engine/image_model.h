@@ -1,0 +1,129 @@
+// An image model ready to run: text encoder, adapter and diffusion transformer, planned as phases of one budget
+// (docs/image.md).
+//
+// Not for: tokenizing, sampling or pictures. A sampler asks for velocities; every sigma it will ask for is given first,
+// because all modulations are computed once.
+//
+//   ImageJob job{.height = 64, .width = 64, .prompts = {cond, uncond}, .segments = {{0, 0}, {1, 0}}, .sigmas = sigmas};
+//   auto model = RIDGE_TRY(ImageModel::open({.model = "anima.safetensors", .text_encoder = "qwen3.safetensors"}, job));
+//   RIDGE_TRY(model->prepare());
+//   RIDGE_TRY(model->evaluate(step, latents, velocities));       // one velocity per segment
+//
+// One thread uses a model at a time.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/phase.h"
+#include "machine/memory_limits.h"
+#include "model/anima.h"
+#include "model/vae.h"
+
+namespace ridge {
+
+struct ImageOptions {
+  std::string model, text_encoder;
+  std::string vae = {};            // empty: decode() is not called
+  std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
+  int threads = 0;                 // 0: all usable CPUs
+  std::vector<int> cpus = {};
+  std::optional<Isa> isa;
+  IoKind io = IoKind::automatic;
+  std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
+  uint64_t other_bytes = 0;             // that the caller holds while the model runs: samplers' histories
+  Trace* trace = nullptr;
+  StageProfile* profile = nullptr;
+};
+
+// A prompt in both tokenizers' ids: 1 … kContextRows of each.
+struct PromptIds {
+  std::vector<int32_t> qwen, t5;
+  std::vector<float> t5_weights = {};  // one for each of t5, or none: all 1
+};
+
+// One latent under one prompt: a branch of guidance of an image.
+struct ImageSegment {
+  uint32_t prompt = 0, image = 0;
+};
+
+struct ImageJob {
+  uint32_t height = 0, width = 0;  // of the latent, even: an eighth of the picture
+  std::vector<PromptIds> prompts;
+  std::vector<ImageSegment> segments;  // of every evaluation
+  std::vector<float> sigmas;           // evaluate() names them by number
+};
+
+struct ImageTimes {
+  std::chrono::nanoseconds encode{0}, condition{0}, load{0}, denoise{0}, decode{0};
+  uint64_t evaluations = 0;
+};
+
+class ImageModel {
+ public:
+  // Plans every phase: does_not_fit with a table before anything large is allocated. Usage error: sizes that are odd
+  // or beyond the model's grid; bad input: ids outside the vocabularies.
+  static Result<std::unique_ptr<ImageModel>> open(const ImageOptions& options, const ImageJob& job);
+
+  // The encoder and the adapter run, keys, values and modulations are computed, and the transformer is loaded.
+  Result<void> prepare();
+  // latents: [images, latent_floats]; velocities: [segments, latent_floats], overwritten.
+  Result<void> evaluate(size_t sigma, Matrix<const float> latents, Matrix<float> velocities);
+
+  // Ends the denoising and turns a latent, [latent_floats], into a picture: [3, 8 height, 8 width], −1 … 1. The
+  // transformer's weights are gone after it: evaluate() is no longer called.
+  Result<void> decode(std::span<const float> latent, std::span<float> picture);
+
+  const AnimaConfig& shape() const { return anima_->shape(); }
+  size_t picture_floats() const { return size_t{3} * Vae::kScale * Vae::kScale * job_.height * job_.width; }
+  uint32_t decoding_bands() const { return bands_; }  // in which the picture is made, so that they fit into the budget
+  size_t latent_floats() const { return size_t{shape().channels} * job_.height * job_.width; }
+  // After prepare(): the encoder's states of a prompt, and its context without the zero rows.
+  Matrix<const float> states(size_t prompt) const;
+  Matrix<const float> context(size_t prompt) const;
+
+  const Phase& denoising() const { return *denoise_; }
+  const Phase& encoding() const { return *encode_; }
+  const Phase& conditioning() const { return *condition_; }
+  const KernelChoice& kernels() const { return kernels_; }
+  uint64_t budget() const { return machine_.budget; }
+  int threads() const { return pool_->size(); }
+  const ImageTimes& times() const { return times_; }
+
+ private:
+  ImageModel() = default;
+  Result<void> check_job() const;
+  Result<void> choose_machine();
+  void lay_out();
+  Result<void> plan();
+  Result<void> plan_decoding(const Account& held);
+  Result<void> encode();
+  Result<void> condition();
+  DenoisePass denoise_pass(size_t sigma) const;
+
+  ImageOptions options_;
+  ImageJob job_;
+  KernelChoice kernels_;
+  std::unique_ptr<ThreadPool> pool_;
+  PhaseMachine machine_;
+  ProcessMemory process_;
+  std::unique_ptr<Model> qwen_;
+  std::unique_ptr<Anima> anima_;
+  std::optional<Vae> vae_;
+  bool vae_loaded_ = false;
+  uint32_t bands_ = 1;
+  std::unique_ptr<Phase> encode_, condition_, denoise_;
+  std::vector<int32_t> t5_ids_;  // of all prompts
+  // Without data until prepare().
+  ConditionPass pass_;
+  Rows grid_, patches_, velocities_;
+  uint64_t buffer_bytes_ = 0;
+  Slab buffers_;
+  ImageTimes times_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,108 @@
+#include "engine/phase.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "model/outline.h"
+
+namespace ridge {
+namespace {
+
+// Charged by the kernel for us but not visible in our own sums, as engine.cpp has it.
+constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB, kPage = 4096;
+
+}  // namespace
+
+Program Phase::program(uint64_t slot) const {
+  Outline outline(*options_.model, options_.shape, {.slot_bytes = slot, .kv_type = KvType::f32});
+  options_.outline(outline);
+  return std::move(outline).finish();
+}
+
+KvOptions Phase::cache_options() const {
+  return {.context = options_.cache_positions, .batch = options_.shape.tokens, .type = KvType::f32};
+}
+
+Phase::Layout Phase::layout(const Program& program) const {
+  const uint64_t workers = static_cast<uint64_t>(machine_.pool->size());
+  Layout l;
+  l.panels = round_up(workspace_floats_ * sizeof(float), kPage);
+  l.attention = l.panels + workers * panel_scratch_bytes(program);
+  l.total = l.attention + round_up(options_.attention_floats * sizeof(float), kPage);
+  return l;
+}
+
+Account Phase::account(Account held, const Program& program) const {
+  if (options_.cache_positions > 0) {
+    held.add("keys and values of the encoder", KvCache::bytes(options_.model->kv_layers(), cache_options()));
+  }
+  held.add("activations", Slab::charge(layout(program).total));
+  // One copy is in the plan; what planning freed of others may stay with the heap.
+  held.add("parts of the model", 2 * program.heap_bytes());
+  held.add("norms and biases", 2 * options_.model->vector_bytes());
+  held.add("threads", static_cast<uint64_t>(machine_.pool->size()) * kThreadStack);
+  held.add("page tables and reserve", kReserve + held.total() / 256);
+  return held;
+}
+
+Result<void> Phase::plan(const Account& held) {
+  Outline outline(*options_.model, options_.shape, {.record = false, .kv_type = KvType::f32});
+  options_.outline(outline);
+  workspace_floats_ = outline.workspace_floats();
+  PlanInput input;
+  input.budget = machine_.budget;
+  input.budget_reason = machine_.budget_reason;
+  input.most_pinned = machine_.most_pinned;
+  input.program = [this](uint64_t slot) { return program(slot); };
+  input.fixed = [this, &held](const Program& p, uint32_t) { return account(held, p); };
+  input.batches = {1};
+  input.gathered = options_.gathered;
+  input.rates = machine_.rates;
+  auto plan = make_plan(input);
+  if (!plan.ok()) {
+    Error error = plan.error();
+    error.message = fmt::format("{}: {}", options_.name, error.message);
+    return error;
+  }
+  plan_ = std::move(plan).value();
+  return {};
+}
+
+Result<void> Phase::open() {
+  const Layout l = layout(plan_.program);
+  workspace_ = RIDGE_TRY(Slab::allocate(l.total, {.what = "the activations"}));
+  if (options_.cache_positions > 0) {
+    cache_ = RIDGE_TRY(KvCache::create(options_.model->kv_layers(), cache_options()));
+  }
+  source_ = RIDGE_TRY(StreamingSource::create({.program = &plan_.program,
+                                               .placement = plan_.placement,
+                                               .pool = machine_.pool,
+                                               .pack = machine_.kernels->kernels.pack,
+                                               .io = machine_.io,
+                                               .gathered = options_.gathered,
+                                               .keep_gathered = plan_.keep_gathered,
+                                               .trace = machine_.trace}));
+  uint8_t* base = workspace_.data();
+  auto floats = [&](uint64_t begin, uint64_t end) {
+    return std::span<float>(reinterpret_cast<float*>(base + begin), (end - begin) / sizeof(float));
+  };
+  machinery_ = {.kernels = &machine_.kernels->kernels,
+                .pool = machine_.pool,
+                .source = source_.get(),
+                .cache = &cache_,
+                .workspace = floats(0, l.panels),
+                .panels = {base + l.panels, l.attention - l.panels},
+                .attention = floats(l.attention, l.total),
+                .trace = machine_.trace,
+                .profile = machine_.profile};
+  return {};
+}
+
+void Phase::close() {
+  machinery_ = {};
+  source_.reset();
+  cache_ = {};
+  workspace_.reset();
+}
+
+}  // namespace ridge

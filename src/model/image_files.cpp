@@ -1,0 +1,185 @@
+#include "model/image_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "format/quote.h"
+
+namespace ridge {
+namespace {
+
+std::optional<Type> type_of(SafeType type) {
+  switch (type) {
+    case SafeType::F32:
+      return Type::F32;
+    case SafeType::F16:
+      return Type::F16;
+    case SafeType::BF16:
+      return Type::BF16;
+    default:
+      return std::nullopt;
+  }
+}
+
+// What tools write into weight files and no forward pass reads.
+bool is_no_weight(std::string_view name) {
+  return name.ends_with("_extra_state") || name.find("pos_embedder.") != std::string_view::npos ||
+         name.find("accum_") != std::string_view::npos;
+}
+
+// Tensor under its new names; where `rename` gives none, it is left out.
+template <class Rename>
+Result<Gguf> renamed(const Gguf& file, Metadata metadata, const Rename& rename) {
+  std::vector<GgufTensor> tensors;
+  for (const GgufTensor& t : file.tensors()) {
+    std::optional<std::string> name = rename(t.name);
+    if (!name) continue;
+    tensors.push_back(t);
+    tensors.back().name = std::move(*name);
+  }
+  metadata.where = file.metadata().where;
+  return Gguf::assemble(std::move(metadata), std::move(tensors), {file.files().begin(), file.files().end()});
+}
+
+Result<Gguf> open_either(const std::string& path) {
+  if (!is_safetensors(path)) return Gguf::open(path);
+  return as_gguf(RIDGE_TRY(Safetensors::open(path)));
+}
+
+// ---- Qwen3 ----------------------------------------------------------------------------------------------------------
+
+struct Renaming {
+  std::string_view from, to;
+};
+constexpr Renaming kLayerNames[] = {
+    {"input_layernorm.weight", "attn_norm.weight"},    {"post_attention_layernorm.weight", "ffn_norm.weight"},
+    {"self_attn.q_proj.weight", "attn_q.weight"},      {"self_attn.k_proj.weight", "attn_k.weight"},
+    {"self_attn.v_proj.weight", "attn_v.weight"},      {"self_attn.o_proj.weight", "attn_output.weight"},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight"}, {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+    {"mlp.gate_proj.weight", "ffn_gate.weight"},       {"mlp.up_proj.weight", "ffn_up.weight"},
+    {"mlp.down_proj.weight", "ffn_down.weight"},
+};
+
+// "model.layers.3.mlp.up_proj.weight" → "blk.3.ffn_up.weight", whatever stands before "layers".
+std::optional<std::string> qwen_name(std::string_view name) {
+  if (name.ends_with("embed_tokens.weight")) return "token_embd.weight";
+  const size_t at = name.find("layers.");
+  if (at == std::string_view::npos) {
+    return name.ends_with("norm.weight") ? std::optional<std::string>("output_norm.weight") : std::nullopt;
+  }
+  const std::string_view rest = name.substr(at + std::string_view("layers.").size());
+  const size_t dot = rest.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  for (const Renaming& r : kLayerNames) {
+    if (rest.substr(dot + 1) == r.from) return fmt::format("blk.{}.{}", rest.substr(0, dot), r.to);
+  }
+  return std::nullopt;
+}
+
+// What shapes do not tell: rotation base and epsilon of all Qwen3, and a context longer than any prompt.
+constexpr double kQwenBase = 1e6, kQwenEps = 1e-6;
+constexpr int64_t kQwenContext = 32768;
+
+Result<Metadata> qwen_metadata(const Gguf& file) {
+  const std::string& where = file.metadata().where;
+  auto need = [&](const std::string& name) -> Result<const GgufTensor*> {
+    const GgufTensor* t = file.find(name);
+    if (t == nullptr) {
+      return bad_input(
+          fmt::format("{}: holds no Qwen3: it has no tensor for '{}'; give the text encoder's file", where, name));
+    }
+    return t;
+  };
+  int64_t layers = 0;
+  while (file.find(fmt::format("blk.{}.attn_q.weight", layers)) != nullptr) ++layers;
+  const GgufTensor* embedding = RIDGE_TRY(need("token_embd.weight"));
+  const GgufTensor* q = RIDGE_TRY(need("blk.0.attn_q.weight"));
+  const GgufTensor* k = RIDGE_TRY(need("blk.0.attn_k.weight"));
+  const GgufTensor* norm = RIDGE_TRY(need("blk.0.attn_q_norm.weight"));
+  const GgufTensor* gate = RIDGE_TRY(need("blk.0.ffn_gate.weight"));
+  const uint64_t head_dim = norm->elements();
+  if (q->rows() % head_dim != 0 || k->rows() % head_dim != 0) {
+    return bad_input(fmt::format("{}: its heads have {} dimensions, but queries {} and keys {}", where, head_dim,
+                                 q->rows(), k->rows()));
+  }
+  Metadata m;
+  auto& e = m.entries();
+  e["general.architecture"] = std::string("qwen3");
+  e["qwen3.block_count"] = layers;
+  e["qwen3.context_length"] = kQwenContext;
+  e["qwen3.embedding_length"] = static_cast<int64_t>(embedding->cols());
+  e["qwen3.feed_forward_length"] = static_cast<int64_t>(gate->rows());
+  e["qwen3.attention.head_count"] = static_cast<int64_t>(q->rows() / head_dim);
+  e["qwen3.attention.head_count_kv"] = static_cast<int64_t>(k->rows() / head_dim);
+  e["qwen3.attention.key_length"] = static_cast<int64_t>(head_dim);
+  e["qwen3.attention.value_length"] = static_cast<int64_t>(head_dim);
+  e["qwen3.attention.layer_norm_rms_epsilon"] = kQwenEps;
+  e["qwen3.rope.freq_base"] = kQwenBase;
+  return m;
+}
+
+}  // namespace
+
+Result<Gguf> as_gguf(const Safetensors& file) {
+  std::vector<GgufTensor> tensors;
+  for (const SafeTensor& t : file.tensors()) {
+    GgufTensor out;
+    if (t.elements() == 0 || is_no_weight(t.name)) continue;
+    const std::optional<Type> type = type_of(t.type);
+    if (!type) {
+      return bad_input(
+          fmt::format("{}: tensor {} is of type {}, which Ridge cannot compute with; it knows BF16, F16 and "
+                      "F32: fetch the model in one of these, or as GGUF",
+                      file.files()[t.file].path, quoted(t.name), name_of(t.type)),
+          t.offset);
+    }
+    out.name = t.name;
+    out.type = *type;
+    out.dims = std::min<uint32_t>(t.dims, static_cast<uint32_t>(out.shape.size()));
+    // The row length first. What has more than four dimensions keeps the rows of its last one.
+    for (uint32_t d = 0; d < t.dims; ++d) {
+      const uint64_t n = t.shape[t.dims - 1 - d];
+      if (d < out.shape.size()) {
+        out.shape[d] = n;
+      } else {
+        out.shape.back() *= n;
+      }
+    }
+    out.file = t.file;
+    out.offset = t.offset;
+    out.bytes = t.bytes;
+    tensors.push_back(std::move(out));
+  }
+  std::vector<GgufFile> files;
+  for (const SafeFile& f : file.files()) files.push_back({f.path, f.bytes});
+  Metadata metadata;
+  metadata.where = file.where();
+  return Gguf::assemble(std::move(metadata), std::move(tensors), std::move(files));
+}
+
+Result<Gguf> open_diffusion(const std::string& path) {
+  Gguf file = RIDGE_TRY(open_either(path));
+  Metadata metadata;
+  metadata.entries()["general.architecture"] = std::string("anima");
+  return renamed(file, std::move(metadata), [](std::string_view name) -> std::optional<std::string> {
+    if (is_no_weight(name)) return std::nullopt;
+    for (std::string_view prefix : {"model.diffusion_model.", "diffusion_model.", "net."}) {
+      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    }
+    return std::string(name);
+  });
+}
+
+Result<Gguf> open_text_encoder(const std::string& path) {
+  Gguf file = RIDGE_TRY(open_either(path));
+  if (!is_safetensors(path)) return file;
+  Gguf named = RIDGE_TRY(renamed(file, Metadata(), qwen_name));
+  Metadata metadata = RIDGE_TRY(qwen_metadata(named));
+  return renamed(named, std::move(metadata), [](std::string_view name) { return std::optional<std::string>(name); });
+}
+
+}  // namespace ridge

@@ -1,0 +1,90 @@
+"""`ridge image`: every stage equals the golden one, the same bytes for every way to compute them, refusals with a reason."""
+import array
+import json
+import math
+import os
+import shutil
+import struct
+
+from harness import A, T, Skip, check, fails, main, run
+
+TINY = os.path.join(A.shared, "golden", "anima-tiny")
+GOLDEN = os.path.join(TINY, "golden.safetensors")
+PARTS = ["--model", f"{TINY}/anima-tiny.safetensors", "--text-encoder", f"{TINY}/qwen3-tiny.safetensors",
+         "--vae", f"{TINY}/vae-tiny.safetensors"]
+
+
+def tensors(path):
+    """Name to floats, of the float32 tensors of a safetensors file."""
+    with open(path, "rb") as f:
+        data = f.read()
+    length = struct.unpack("<Q", data[:8])[0]
+    out = {}
+    for name, t in json.loads(data[8:8 + length]).items():
+        if name != "__metadata__" and t["dtype"] == "F32":
+            begin, end = t["data_offsets"]
+            out[name] = array.array("f", data[8 + length + begin:8 + length + end])
+    return out
+
+
+def distance(got, want):
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(got, want)) / sum(b * b for b in want))
+
+
+def test_image():
+    if not os.path.exists(GOLDEN):
+        raise Skip("needs ../shared")
+    dump = os.path.join(T, "out.safetensors")
+    way = ["image", "--inputs", GOLDEN, "--dump", dump, "--steps", "8"]
+    r = run(*way, *PARTS)
+    check(r.returncode == 0 and r.stdout == "", f"image: {r.returncode} {r.stderr}")
+    got, want = tensors(dump), tensors(GOLDEN)
+    check(set(want) <= set(got), f"the dump lacks {set(want) - set(got)}")
+    for name in want:
+        if name == "sigmas":
+            check(max(abs(a - b) for a, b in zip(got[name], want[name])) < 1e-7, "sigmas differ")
+            continue
+        check(len(got[name]) == len(want[name]), f"{name} has {len(got[name])} values, expected {len(want[name])}")
+        check(distance(got[name], want[name]) <= 1e-5, f"{name}: {distance(got[name], want[name])}")
+
+    with open(dump, "rb") as f:
+        bytes_of_all = f.read()
+    for extra in (["--threads", "1"], ["--isa", "scalar"], ["--io", "threads"], ["--io", "buffered"], ["--memory", "64M"]):
+        r = run(*way, *PARTS, *extra)
+        check(r.returncode == 0, f"image {extra}: {r.returncode} {r.stderr}")
+        with open(dump, "rb") as f:
+            check(f.read() == bytes_of_all, f"image {extra} gives other bytes")
+
+    os.remove(dump)
+    fails(4, [*way, *PARTS, "--memory", "3M"], "does not fit")
+    fails(2, [*way], "--bundle")
+    fails(3, [*way, "--bundle", T], "holds no")
+    fails(3, [*way, "--model", PARTS[5], *PARTS[2:]], "no Anima")
+    fails(3, [*way, *PARTS[:2], "--text-encoder", PARTS[5]], "no Qwen3")
+    fails(3, [*way, *PARTS[:4], "--vae", PARTS[1]], "no VAE")
+    fails(3, [*way, "--model", GOLDEN, *PARTS[2:]], "of type I32")
+    fails(2, [*way, *PARTS, "--steps", "0"], "--steps")
+    cut = os.path.join(T, "anima-cut.safetensors")
+    with open(PARTS[1], "rb") as f, open(cut, "wb") as g:
+        g.write(f.read()[:-1])
+    fails(3, [*way, "--model", cut, *PARTS[2:]], "cut short")
+    check(not os.path.exists(dump), "a dump was left behind a failure")
+
+    # A folder with the parts, and a model without the prefix of its names.
+    bundle = os.path.join(T, "bundle")
+    os.makedirs(os.path.join(bundle, "text_encoders"))
+    shutil.copy(PARTS[3], os.path.join(bundle, "text_encoders", "qwen_3.safetensors"))
+    shutil.copy(PARTS[5], os.path.join(bundle, "qwen_image_vae.safetensors"))
+    for prefix in ("", "model.diffusion_model.", "model.diffusion_model.net."):
+        with open(PARTS[1], "rb") as f, open(os.path.join(bundle, "anima.safetensors"), "wb") as g:
+            data = f.read()
+            length = struct.unpack("<Q", data[:8])[0]
+            header = data[8:8 + length].decode().replace('"net.', '"' + prefix).encode()
+            g.write(struct.pack("<Q", len(header)) + header + data[8 + length:])
+        r = run(*way, "--bundle", bundle)
+        check(r.returncode == 0, f"image --bundle with {prefix!r}: {r.returncode} {r.stderr}")
+        with open(dump, "rb") as f:
+            check(f.read() == bytes_of_all, f"image --bundle with {prefix!r} gives other bytes")
+
+
+main(test_image)
