@@ -120,7 +120,6 @@ void say_contention(const BenchReport& report) {
 Result<void> measure(const Flags& flags) {
   BenchFormat format = RIDGE_TRY(format_of(flags));
   BenchOptions options = RIDGE_TRY(bench_options(flags));
-  if (flags.db && flags.db->empty()) return usage_error("--db needs the name of a file");
   std::optional<BenchStore> store;
   if (flags.db) store = RIDGE_TRY(BenchStore::open(*flags.db));
   std::optional<TraceFile> trace;

@@ -43,7 +43,7 @@ def test_plan():
     xml.dom.minidom.parseString(picture)
     fails(4, ["plan", tiny, "--context", "64", "--memory", "1M"], "does not fit", env=env)
     fails(3, ["plan", tiny, "--machine", os.path.join(folder, "none.toml")], "none.toml", env=env)
-    fails(2, ["plan", tiny, "--svg", tiny], "is the model itself", env=env)
+    fails(2, ["plan", tiny, "--svg", tiny], "is the input itself", env=env)
 
 
 main(test_plan)

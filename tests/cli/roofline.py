@@ -137,7 +137,7 @@ def test_roofline():
     fails(2, ["roofline", model, "--context", "8"], "no room")
     for flag in ("-o", "--svg"):
         whole = open(model, "rb").read()
-        fails(2, ["roofline", model, "--lengths", "8,8", flag, model], "is the model itself")
+        fails(2, ["roofline", model, "--lengths", "8,8", flag, model], "is the input itself")
         check(open(model, "rb").read() == whole, f"{flag} MODEL overwrites the model")
         fails(5, ["roofline", model, "--lengths", "8,8", flag, os.path.join(T, "absent", "page")], "absent")
     fails(2, ["roofline", model, "-r", "0", "--lengths", "8,8"], "repetitions")

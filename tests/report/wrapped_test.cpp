@@ -28,7 +28,7 @@ TEST(Wrapped, LinesFitAndWordsStay) {
     std::string line;
     for (size_t n = 0; std::getline(lines, line); ++n) {
       EXPECT_LE(line.size() + (n == 0 ? indent : 0), kTerminalWidth);
-      if (n > 0) EXPECT_EQ(line.find_first_not_of(' '), indent);
+      EXPECT_EQ(line.find_first_not_of(' '), n == 0 ? 0 : indent);
     }
   }
 }
