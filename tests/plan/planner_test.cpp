@@ -64,14 +64,15 @@ TEST(Planner, TheAccountNeverExceedsTheBudget) {
   }
 }
 
-TEST(Planner, MoreMemoryNeverMeansMoreReading) {
-  uint64_t least = smallest_account(input(200, 1)).total(), before = UINT64_MAX;
+// Where more slots fit than the two that are needed, they take memory from pins: more is read then, in less time.
+TEST(Planner, MoreMemoryIsNeverSlower) {
+  const uint64_t least = smallest_account(input(200, 1)).total();
+  double before = 1e9;
   for (uint64_t budget = least; budget < least + 3 * kMiB; budget += 250 * kKiB) {
     auto plan = make_plan(input(200, budget));
     ASSERT_TRUE(plan.ok());
-    uint64_t streamed = plan.value().placement.streamed_bytes(plan.value().program);
-    EXPECT_LE(streamed, before);
-    before = streamed;
+    EXPECT_LE(plan.value().decode.seconds, before) << budget - least;
+    before = plan.value().decode.seconds;
   }
 }
 
