@@ -182,8 +182,8 @@ Result<SamplerKind> parse_sampler(std::string_view name) {
 
 uint64_t sampler_floats(SamplerKind kind, size_t elements) { return row_of(kind).buffers * uint64_t{elements}; }
 
-Result<void> sample(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
-                    VelocityFunction velocity, StepFunction after_step) {
+Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+                            VelocityFunction velocity, StepFunction after_step) {
   RIDGE_CHECK(sigmas.size() >= 2 && sigmas.front() <= 1 && sigmas.back() >= 0, "sigmas from at most 1 to at least 0");
   RIDGE_CHECK(std::adjacent_find(sigmas.begin(), sigmas.end(), std::less_equal<>()) == sigmas.end(), "sigmas fall");
   RIDGE_CHECK(options.eta >= 0 && options.eta <= 1, "eta lies between 0 and 1");
@@ -204,10 +204,10 @@ Result<void> sample(const SamplerOptions& options, std::span<const float> sigmas
   return {};
 }
 
-Result<void> sample(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
-                    VelocityFunction velocity) {
-  return sample(options, sigmas, x, velocity,
-                [](const SampleStep&, std::span<const float>) -> Result<void> { return {}; });
+Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+                            VelocityFunction velocity) {
+  return sample_latents(options, sigmas, x, velocity,
+                        [](const SampleStep&, std::span<const float>) -> Result<void> { return {}; });
 }
 
 void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,

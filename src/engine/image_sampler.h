@@ -6,14 +6,12 @@
 // | euler    | x + (σ' − σ) v                                                                 | –     |
 // | euler_a  | Euler to a lower level than σ', then noise up to σ' (ancestral, for flows)     | eta   |
 // | dpmpp_2m | second order in log σ with the x₀ of the step before (Lu and others 2022)      | –     |
-// | er_sde   | third order along the reverse SDE (Cui and others 2023, "Elucidating the …")   | eta   |
+// | er_sde   | third order along the reverse SDE (Cui and others 2023, arXiv 2309.06169)   | eta   |
 //
 // All take one evaluation a step. Pure functions of their arguments: nothing is kept from one picture to the next.
 //
-//   RIDGE_TRY(sample({.kind = SamplerKind::euler, .seeds = {1}}, sigmas, latents, [&](const SampleStep& s, auto x, auto
-//   v) {
-//     return …;      // v = velocity of x at s.sigma, guidance included
-//   }));
+//   auto velocity = [&](const SampleStep& s, std::span<const float> x, std::span<float> v) { … };   // with guidance
+//   RIDGE_TRY(sample_latents({.kind = SamplerKind::euler}, sigmas, latents, velocity));
 //
 // Elementwise float32 with coefficients from float64 and our own elementary functions: the same bytes on every ISA.
 #pragma once
@@ -57,10 +55,10 @@ using StepFunction = FunctionRef<Result<void>(const SampleStep& step, std::span<
 
 // Takes `x`, [seeds, elements of a latent], from sigmas.front() to sigmas.back(). `sigmas` fall strictly, from at most
 // 1 to at least 0; two or more.
-Result<void> sample(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
-                    VelocityFunction velocity, StepFunction after_step);
-Result<void> sample(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
-                    VelocityFunction velocity);
+Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+                            VelocityFunction velocity, StepFunction after_step);
+Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+                            VelocityFunction velocity);
 
 // Floats a sampler holds beside x while it runs, for the memory account.
 uint64_t sampler_floats(SamplerKind kind, size_t elements);

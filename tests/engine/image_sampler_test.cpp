@@ -85,7 +85,7 @@ TEST(ImageNoise, IsGaussian) {
 
 Result<void> sample_with(const SamplerOptions& options, std::span<const float> sigmas, std::vector<float>& x,
                          double (*denoiser)(double x, double sigma)) {
-  return sample(options, sigmas, x, [&](const SampleStep& s, std::span<const float> now, std::span<float> v) {
+  return sample_latents(options, sigmas, x, [&](const SampleStep& s, std::span<const float> now, std::span<float> v) {
     for (size_t i = 0; i < now.size(); ++i) {
       v[i] = static_cast<float>((now[i] - denoiser(now[i], s.sigma)) / s.sigma);
     }
@@ -150,11 +150,12 @@ TEST(ImageSampler, OrdersOfConvergence) {
   EXPECT_LT(error_of(SamplerKind::dpmpp_2m, 20), error_of(SamplerKind::euler, 20));
 }
 
-// The noise that is added keeps the distribution: many samples end with the data's deviation.
+// The noise that is added keeps the distribution: many samples end with the data's deviation, up to what the steps cost
+// (at 100 steps euler_a ends with 0.466, at 400 with 0.49).
 TEST(ImageSampler, NoisySamplersKeepTheDistribution) {
   for (SamplerKind kind : {SamplerKind::euler_a, SamplerKind::er_sde}) {
-    std::vector<float> x = noise(11, kInitialNoise, 20'000);
-    ASSERT_TRUE(sample_with({.kind = kind, .seeds = {11}}, flow_sigmas(100, 3), x, gaussian_denoiser).ok());
+    std::vector<float> x = noise(11, kInitialNoise, 8'000);
+    ASSERT_TRUE(sample_with({.kind = kind, .seeds = {11}}, flow_sigmas(400, 3), x, gaussian_denoiser).ok());
     const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
     EXPECT_NEAR(std::sqrt(squares / static_cast<double>(x.size())), 0.5, 0.02) << name_of(kind);
   }
@@ -190,7 +191,7 @@ TEST(ImageSampler, ErrorsEndTheSampling) {
     if (s.step == 2) return io_error("the disk is gone");
     return {};
   };
-  const Result<void> failed = sample({}, sigmas, x, fails);
+  const Result<void> failed = sample_latents({}, sigmas, x, fails);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message, "the disk is gone");
   EXPECT_EQ(evaluations, 3);
@@ -200,12 +201,13 @@ TEST(ImageSampler, ErrorsEndTheSampling) {
     std::fill(v.begin(), v.end(), 0.0f);
     return Result<void>();
   };
-  ASSERT_TRUE(sample({}, sigmas, x, works, [&](const SampleStep& s, std::span<const float> now) -> Result<void> {
-                EXPECT_EQ(s.step, seen++);
-                EXPECT_EQ(s.steps, 5u);
-                EXPECT_EQ(now.size(), 4u);
-                return {};
-              }).ok());
+  ASSERT_TRUE(
+      sample_latents({}, sigmas, x, works, [&](const SampleStep& s, std::span<const float> now) -> Result<void> {
+        EXPECT_EQ(s.step, seen++);
+        EXPECT_EQ(s.steps, 5u);
+        EXPECT_EQ(now.size(), 4u);
+        return {};
+      }).ok());
   EXPECT_EQ(seen, 5u);
 }
 

@@ -150,7 +150,7 @@ std::string spiece_as_json(Metadata& metadata) {
   const auto kinds = std::get<std::vector<int32_t>>(*metadata.take_array("tokenizer.ggml.token_type"));
   const auto scores = std::get<std::vector<float>>(*metadata.take_array("tokenizer.ggml.scores"));
   const auto map = std::get<std::vector<int32_t>>(*metadata.take_array("tokenizer.ggml.precompiled_charsmap"));
-  json file = {{"model", {{"type", "Unigram"}, {"unk_id", metadata.uint("tokenizer.ggml.unknown_token_id").value()}}},
+  json file = {{"model", {{"type", "Unigram"}, {"unk_id", *metadata.uint("tokenizer.ggml.unknown_token_id").value()}}},
                {"normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", base64_of(map)}}},
                {"pre_tokenizer",
                 {{"type", "Sequence"},
