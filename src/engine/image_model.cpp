@@ -293,10 +293,13 @@ Result<void> ImageModel::encode() {
 Result<void> ImageModel::condition() {
   RIDGE_TRY(condition_->open());
   RIDGE_TRY(anima_->load_vectors(*condition_->machinery().source));
-  Compute pass(*anima_, condition_->machinery(), {.tokens = static_cast<uint32_t>(t5_ids_.size())},
-               {.ids = t5_ids_, .logits = {}});
-  anima_->condition(pass, pass_);
-  RIDGE_TRY(pass.status());
+  {
+    // Ends before the phase does: it holds a lease of the source.
+    Compute pass(*anima_, condition_->machinery(), {.tokens = static_cast<uint32_t>(t5_ids_.size())},
+                 {.ids = t5_ids_, .logits = {}});
+    anima_->condition(pass, pass_);
+    RIDGE_TRY(pass.status());
+  }
   anima_->finish_modulations(pass_.modulations);
   condition_->close();
   return {};

@@ -84,11 +84,17 @@ Result<void> Anima::read_shape(const Gguf& file) {
   c.adapter_head_dim = u32(RIDGE_TRY(need(file, "llm_adapter.blocks.0.self_attn.q_norm.weight"))->elements());
   c.adapter_ffn = u32(RIDGE_TRY(need(file, "llm_adapter.blocks.0.mlp.0.weight"))->rows());
   c.text_width = u32(RIDGE_TRY(need(file, "llm_adapter.blocks.0.cross_attn.k_proj.weight"))->cols());
-  for (auto [width, dim, what] : {std::tuple(c.width, c.head_dim, "its"),
-                                  std::tuple(c.context_width, c.adapter_head_dim, "its text adapter's")}) {
-    if (dim < 2 || dim % 2 != 0 || width % dim != 0) {
-      return bad_input(fmt::format("{}: {} heads of {} do not divide a width of {}", where, what, dim, width));
-    }
+  // Row, column and time share the dimensions of a head; below 12 none would be left to turn.
+  constexpr uint32_t kSmallestHead = 12, kSmallestAdapterHead = 2;
+  auto divides = [&](uint32_t width, uint32_t dim, uint32_t least) {
+    return dim >= least && dim % 2 == 0 && width % dim == 0;
+  };
+  if (!divides(c.width, c.head_dim, kSmallestHead) ||
+      !divides(c.context_width, c.adapter_head_dim, kSmallestAdapterHead)) {
+    return bad_input(
+        fmt::format("{}: heads of {} and of {} do not divide the widths of the transformer, {}, and of its "
+                    "text adapter, {}",
+                    where, c.head_dim, c.adapter_head_dim, c.width, c.context_width));
   }
   c.heads = c.width / c.head_dim;
   c.adapter_heads = c.context_width / c.adapter_head_dim;

@@ -22,7 +22,7 @@ Case small_case(uint32_t images) {
   Case c;
   c.job = {.height = 6,
            .width = 10,
-           .prompts = {{.qwen = {5, 17, 250, 3}, .t5 = {7, 8, 9, 600, 1}}, {.qwen = {643}, .t5 = {1}}},
+           .prompts = {{.qwen = {5, 17, 250, 3}, .t5 = {7, 8, 9, 400, 1}}, {.qwen = {643}, .t5 = {1}}},
            .segments = {},
            .sigmas = {1.0f, 0.5f}};
   for (uint32_t i = 0; i < images; ++i) {
