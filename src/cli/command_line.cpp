@@ -63,7 +63,9 @@ std::string words_for(const CLI::App& app, const CLI::ParseError& error) {
   }
   const std::string more = fmt::format("; see `{} --help`", name);
   std::string what = error.what();
-  const std::vector<std::string> unknown = command->remaining();
+  // An option comes with words of its own: it is what is named.
+  std::vector<std::string> unknown = app.remaining(true);
+  std::stable_partition(unknown.begin(), unknown.end(), [](const std::string& word) { return word.starts_with('-'); });
   if (command == &app && !unknown.empty()) {
     const char* kind = unknown.front().starts_with('-') ? "option" : "command";
     return fmt::format("'{}' is no {} of ridge{}", unknown.front(), kind, more);

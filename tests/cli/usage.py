@@ -80,6 +80,8 @@ def forms(model):
     fails(2, ["-v"], "required")
     fails(2, ["run", model, "-p", "a", "-p", "b"], "--prompt is given more than once")
     fails(2, ["run", model, "-p", "a", "--frobnicate"], "--frobnicate")
+    fails(2, ["info", model, "--context", "5"], "'--context' is not understood")
+    fails(2, ["info", model, "more"], "'more' is not understood")
     fails(2, ["tokenize", model, "a", "--lines-json"], "standard input")
     fails(2, ["tokenize", model, "--json", "--lines-json"], "give one")
     check(run("tokenize", model, "-", stdin="the").stdout == run("tokenize", model, "the").stdout, "tokenize - reads no standard input")
