@@ -21,7 +21,7 @@ float silu_f32(float x);
 // x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³))), computed as x / (1 + e^−2u), which keeps its relative accuracy where
 // 1 + tanh cancels.
 float gelu_tanh_f32(float x);
-// x · Φ(x) with the normal distribution's Φ: what the tanh form approximates. Within 6 ulp for x > −1; below, e^−x²/2
+// x · Φ(x) with the normal distribution's Φ: what the tanh form approximates. Within 8 ulp for x > −1; below, e^−x²/2
 // magnifies the rounding of x² by x². NaN for NaN and for infinities.
 float gelu_f32(float x);
 

@@ -57,7 +57,7 @@ TEST(Math, SiluIsCloseAndKeepsTheTails) {
 TEST(Math, GeluIsCloseAndKeepsTheTails) {
   for (float x = -9.0f; x < 20.0f; x += 0x1.3p-11f) {
     const double v = static_cast<double>(x), exact = 0.5 * v * std::erfc(-v * M_SQRT1_2);
-    ASSERT_LE(ulps(gelu_f32(x), exact), 6.0 + (x < 0 ? 2.0 * v * v : 0)) << x;
+    ASSERT_LE(ulps(gelu_f32(x), exact), 8.0 + (x < 0 ? 2.0 * v * v : 0)) << x;
     ASSERT_NEAR(gelu_f32(x), exact, 3e-7 * std::fmax(1.0f, std::fabs(x))) << x;
   }
   EXPECT_EQ(gelu_f32(0.0f), 0.0f);
