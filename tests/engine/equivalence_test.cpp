@@ -1,7 +1,10 @@
 // The promise: the same bytes of logits whatever the budget, the I/O engine, the threads, the ISA and the batch.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "base/units.h"
 #include "format/ridge_pack.h"
@@ -114,8 +117,24 @@ TEST_P(Equivalence, PinsAndIoEngines) {
   }
 }
 
+// Plans do not depend on what somebody probed on this machine.
+class NoProfile {
+ public:
+  NoProfile() {
+    if (const char* folder = std::getenv("XDG_CACHE_HOME")) before_ = folder;
+    ::setenv("XDG_CACHE_HOME", (testing::TempDir() + "/no-profile").c_str(), 1);
+  }
+  ~NoProfile() { before_ ? ::setenv("XDG_CACHE_HOME", before_->c_str(), 1) : ::unsetenv("XDG_CACHE_HOME"); }
+  NoProfile(const NoProfile&) = delete;
+  NoProfile& operator=(const NoProfile&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
 // Of models with experts: all that every pass needs is pinned, and a part of the experts has room for a cache.
 TEST_P(Equivalence, CachesOfExperts) {
+  const NoProfile none;
   auto whole = Engine::plan_only({.path = path(), .default_context = ids_.size(), .need_tokenizer = false});
   ASSERT_TRUE(whole.ok());
   const Program& program = whole.value()->plan().program;
