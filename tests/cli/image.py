@@ -1,4 +1,4 @@
-"""`ridge image`: every stage equals the golden one, the same bytes for every way to compute them, refusals with a reason."""
+"""`ridge image`: from texts to pictures and again, golden stages, the same bytes for all ways, refusals with a reason."""
 import array
 import json
 import math
@@ -87,4 +87,55 @@ def test_image():
             check(f.read() == bytes_of_all, f"image --bundle with {prefix!r} gives other bytes")
 
 
-main(test_image)
+MINI = os.path.join(A.shared, "models", "anima-mini")
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def test_prompt():
+    if not os.path.exists(MINI):
+        raise Skip("needs ../shared")
+    out, again = os.path.join(T, "apple.png"), os.path.join(T, "again.png")
+    way = ["image", "--bundle", MINI, "-p", "red apple on a blue background", "--size", "128x128", "--steps", "6"]
+    r = run(*way, "--seed", "1", "-o", out)
+    check(r.returncode == 0 and r.stdout == "" and "seed 1" in r.stderr, f"image -p: {r.returncode} {r.stderr}")
+    picture = read(out)
+    for extra in (["--threads", "1"], ["--threads", "2"], ["--isa", "scalar"], ["--memory", "64M"]):
+        r = run(*way, "--seed", "1", "-o", again, *extra)
+        check(r.returncode == 0 and read(again) == picture, f"image -p {extra} gives other bytes: {r.stderr}")
+    r = run("image", "--repeat", out, "-o", again, "--threads", "1")
+    check(r.returncode == 0 and read(again) == picture, f"--repeat gives other bytes: {r.stderr}")
+    for extra in (["--seed", "2"], ["--seed", "1", "-n", "cat"], ["--seed", "1", "--cfg", "1"],
+                  ["--seed", "1", "--shift", "1"]):
+        r = run(*way, *extra, "-o", again)
+        check(r.returncode == 0 and read(again) != picture, f"image -p {extra} gives the same bytes: {r.stderr}")
+    for sampler in ("euler_a", "dpmpp_2m", "er_sde"):
+        r = run(*way, "--seed", "1", "--sampler", sampler, "-o", out)
+        check(r.returncode == 0 and read(out) != picture, f"--sampler {sampler}: {r.stderr}")
+        r = run("image", "--repeat", out, "-o", again, "--bundle", MINI)
+        check(r.returncode == 0 and read(again) == read(out), f"--repeat of {sampler} gives other bytes: {r.stderr}")
+    r = run("image", "--bundle", MINI, "-p", "", "--size", "48x32", "--steps", "1", "--shift", "0.01", "-o", again)
+    check(r.returncode == 0, f"an empty prompt: {r.stderr}")
+
+    os.remove(again)
+    fails(2, ["image", "--bundle", MINI], "-p PROMPT")
+    fails(2, [*way], "-o is empty")
+    fails(2, [*way, "--size", "100x128", "-o", again], "multiple of 16")
+    fails(2, [*way, "--size", "big", "-o", again], "--size")
+    fails(2, [*way, "--shift", "nan", "-o", again], "--shift")
+    fails(2, [*way, "--sampler", "ddim", "-o", again], "euler_a")
+    fails(2, ["image", "-p", "a", *PARTS, "-o", again], "tokenizer")
+    fails(4, [*way, "-o", again, "--memory", "3M"], "does not fit")
+    fails(3, ["image", "--repeat", GOLDEN, "-o", again], "PNG")
+    check(not os.path.exists(again), "a picture was left behind a failure")
+
+
+def test_all():
+    test_prompt()
+    test_image()
+
+
+main(test_all)

@@ -33,7 +33,7 @@ def commands_in(text):
 
 
 def options_in(text):
-    return set(re.findall(r"^\s+(?:-\w,)?(--[a-z][a-z-]*)", text, re.M)) - GLOBAL_OPTIONS
+    return set(re.findall(r"^\s+(?:-\w,)?(--[a-z][a-z0-9-]*)", text, re.M)) - GLOBAL_OPTIONS
 
 
 def manual_sections(text):
@@ -44,7 +44,7 @@ def manual_sections(text):
 
 def options_of_section(text):
     heads = re.findall(r"^\.TP\n(.+)$", text, re.M)
-    return set(re.findall(r"--[a-z][a-z-]*", " ".join(heads)))
+    return set(re.findall(r"--[a-z][a-z0-9-]*", " ".join(heads)))
 
 
 def check_manual(commands):
@@ -88,8 +88,8 @@ def check_zsh_and_fish(commands):
     zsh = (ROOT / "share/completions/_ridge").read_text(encoding="utf-8")
     fish = (ROOT / "share/completions/ridge.fish").read_text(encoding="utf-8")
     everything = set().union(*commands.values()) | GLOBAL_OPTIONS
-    in_zsh = set(re.findall(r"--[a-z][a-z-]*", zsh))
-    in_fish = {"--" + name for name in re.findall(r"^complete .*? -l ([a-z][a-z-]*)", fish, re.M)}
+    in_zsh = set(re.findall(r"--[a-z][a-z0-9-]*", zsh))
+    in_fish = {"--" + name for name in re.findall(r"^complete .*? -l ([a-z][a-z0-9-]*)", fish, re.M)}
     check(in_zsh == everything, f"_ridge differs in {sorted(in_zsh ^ everything)}")
     check(in_fish == everything, f"ridge.fish differs in {sorted(in_fish ^ everything)}")
     for name in commands:

@@ -1,0 +1,37 @@
+// What the files of `ridge image` share: its flags, and the options of the model that they stand for.
+//
+//   ImageOptions options = RIDGE_TRY(image_options(flags));
+//   RIDGE_TRY(run_stages(flags));                  // --inputs and --dump: for checking against other programs
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/image_model.h"
+
+namespace ridge::cli {
+
+struct ImageFlags {
+  std::string bundle, model, text_encoder, vae, tokenizer_qwen, tokenizer_t5;
+  std::string inputs, dump;                     // stages
+  std::optional<std::string> prompt, negative;  // pictures
+  std::string repeat, output;
+  std::string size = "512x512", sampler = "euler";
+  std::optional<uint64_t> seed;
+  uint32_t steps = 28;
+  double cfg = 4, shift = 3;
+  std::optional<std::string> memory, cpus, isa;
+  std::optional<int> threads;
+  std::string io = "auto";
+};
+
+// The parts that are named one by one, and for the others those of --bundle; tokenizers may be missing.
+Result<void> find_parts(ImageFlags& flags);
+// Of flags whose parts are found: usage error without a model and a text encoder.
+Result<ImageOptions> image_options(const ImageFlags& flags);
+
+// --inputs, --dump.
+Result<void> run_stages(const ImageFlags& flags);
+
+}  // namespace ridge::cli

@@ -1,0 +1,92 @@
+#include "cli/image_recipe.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace ridge::cli {
+namespace {
+
+using nlohmann::ordered_json;
+constexpr uint32_t kVersion = 1;
+
+// One list of fields for both ways. `visit(name, field)`.
+template <class Recipe, class Visit>
+void for_each_field(Recipe& r, Visit visit) {
+  visit("prompt", r.prompt);
+  visit("negative", r.negative);
+  visit("width", r.width);
+  visit("height", r.height);
+  visit("steps", r.steps);
+  visit("cfg", r.cfg);
+  visit("shift", r.shift);
+  visit("sampler", r.sampler);
+  visit("seed", r.seed);
+  visit("model", r.model);
+  visit("text_encoder", r.text_encoder);
+  visit("vae", r.vae);
+  visit("tokenizer_qwen", r.tokenizer_qwen);
+  visit("tokenizer_t5", r.tokenizer_t5);
+}
+
+// Whether the value is of the field's kind; then it is read.
+bool read(const ordered_json& value, std::string& out) {
+  if (value.is_string()) out = value.get<std::string>();
+  return value.is_string();
+}
+bool read(const ordered_json& value, double& out) {
+  if (value.is_number()) out = value.get<double>();
+  return value.is_number();
+}
+bool read(const ordered_json& value, uint64_t& out) {
+  if (value.is_number_unsigned()) out = value.get<uint64_t>();
+  return value.is_number_unsigned();
+}
+bool read(const ordered_json& value, uint32_t& out) {
+  uint64_t wide = 0;
+  if (!read(value, wide) || wide > std::numeric_limits<uint32_t>::max()) return false;
+  out = static_cast<uint32_t>(wide);
+  return true;
+}
+bool read(const ordered_json& value, SamplerKind& out) {
+  if (!value.is_string()) return false;
+  Result<SamplerKind> kind = parse_sampler(value.get<std::string>());
+  if (kind.ok()) out = kind.value();
+  return kind.ok();
+}
+
+}  // namespace
+
+std::string recipe_text(const ImageRecipe& recipe) {
+  ordered_json out{{"version", kVersion}};
+  for_each_field(recipe, [&](const char* name, const auto& field) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, SamplerKind>) {
+      out[name] = name_of(field);
+    } else {
+      out[name] = field;
+    }
+  });
+  // Names of files may be no UTF-8; prompts have been checked.
+  return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Result<ImageRecipe> parse_recipe(std::string_view text, std::string_view where) {
+  const ordered_json all = ordered_json::parse(text, nullptr, false);
+  if (!all.is_object()) return bad_input(fmt::format("{}: its text '{}' is no JSON object", where, kRecipeKey));
+  uint32_t version = 0;
+  if (!all.contains("version") || !read(all["version"], version) || version != kVersion) {
+    return bad_input(fmt::format("{}: its text '{}' is of another version than {}: use the ridge that made the picture",
+                                 where, kRecipeKey, kVersion));
+  }
+  ImageRecipe out;
+  const char* broken = nullptr;
+  for_each_field(out, [&](const char* name, auto& field) {
+    if (broken == nullptr && (!all.contains(name) || !read(all[name], field))) broken = name;
+  });
+  if (broken == nullptr) return out;
+  return bad_input(
+      fmt::format("{}: in its text '{}' the field '{}' is missing or of a wrong kind", where, kRecipeKey, broken));
+}
+
+}  // namespace ridge::cli

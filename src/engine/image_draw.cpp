@@ -1,0 +1,150 @@
+#include "engine/image_draw.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "engine/image_noise.h"
+#include "engine/image_schedule.h"
+
+namespace ridge {
+namespace {
+
+constexpr uint32_t kSideStep = 16;  // pixels: the VAE's 8 times the patch's 2
+constexpr uint32_t kChannels = 16;  // of the latent: the VAE's
+
+uint32_t pictures_of(const DrawRequest& r) { return static_cast<uint32_t>(r.sampler.seeds.size()); }
+size_t latent_floats(const DrawRequest& r) {
+  return size_t{kChannels} * (r.height / Vae::kScale) * (r.width / Vae::kScale);
+}
+bool is_guided(const DrawRequest& r) { return r.cfg != 1; }
+
+Result<std::vector<float>> sigmas_of(const DrawRequest& r) {
+  if (r.steps < 1 || r.steps > kMostDrawSteps) {
+    return usage_error(fmt::format("--steps {}: give 1 to {}", r.steps, kMostDrawSteps));
+  }
+  if (!(r.shift >= 0.01f && r.shift <= 100)) {
+    return usage_error(fmt::format("--shift {}: give a number from 0.01 to 100", r.shift));
+  }
+  std::vector<float> sigmas = flow_sigmas(r.steps, r.shift);
+  sigmas.front() = std::min(sigmas.front(), 1.0f);  // rounding takes it above for some shifts below 1
+  if (std::adjacent_find(sigmas.begin(), sigmas.end(), std::less_equal<>()) != sigmas.end()) {
+    return usage_error(
+        fmt::format("--shift {}: with {} steps two have the same noise: give fewer steps", r.shift, r.steps));
+  }
+  return sigmas;
+}
+
+Result<void> check(const DrawRequest& r) {
+  for (uint32_t side : {r.width, r.height}) {
+    if (side < kSideStep || side > kMostPictureSide || side % kSideStep != 0) {
+      const uint32_t near = std::clamp((side + kSideStep / 2) / kSideStep * kSideStep, kSideStep, kMostPictureSide);
+      return usage_error(
+          fmt::format("--size {}x{}: each side is a multiple of {} from {} to {}; {} is the nearest to {}", r.width,
+                      r.height, kSideStep, kSideStep, kMostPictureSide, near, side));
+    }
+  }
+  if (!(std::fabs(r.cfg) <= 1000)) return usage_error(fmt::format("--cfg {}: give a number from -1000 to 1000", r.cfg));
+  RIDGE_CHECK(!r.sampler.seeds.empty(), "a seed for each picture");
+  RIDGE_CHECK(r.noise.empty() || r.noise.size() == pictures_of(r) * latent_floats(r), "noise for each picture");
+  return {};
+}
+
+// What a drawing holds beside the model: latents, velocities of all branches, the sampler's, and the finished pictures.
+uint64_t bytes_beside_model(const DrawRequest& r) {
+  const uint64_t pictures = pictures_of(r), latents = pictures * latent_floats(r);
+  const uint64_t floats = latents * (is_guided(r) ? 3 : 2) + sampler_floats(r.sampler.kind, latents);
+  return floats * sizeof(float) + pictures * 3 * r.width * r.height;
+}
+
+ImageJob job_of(const DrawRequest& r, std::span<const float> sigmas) {
+  ImageJob job{.height = r.height / Vae::kScale,
+               .width = r.width / Vae::kScale,
+               .prompts = {r.prompt},
+               .segments = {},
+               .sigmas = {sigmas.begin(), sigmas.end() - 1}};
+  if (is_guided(r)) job.prompts.push_back(r.negative);
+  for (uint32_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
+    for (uint32_t image = 0; image < pictures_of(r); ++image) job.segments.push_back({prompt, image});
+  }
+  return job;
+}
+
+std::vector<float> first_latents(const DrawRequest& r) {
+  if (!r.noise.empty()) return r.noise;
+  const size_t each = latent_floats(r);
+  std::vector<float> latents(pictures_of(r) * each);
+  for (size_t i = 0; i < pictures_of(r); ++i) {
+    fill_noise(r.sampler.seeds[i], kInitialNoise, std::span(latents).subspan(i * each, each));
+  }
+  return latents;
+}
+
+Result<void> denoise(ImageModel& model, const DrawRequest& r, std::span<const float> sigmas, std::span<float> latents,
+                     FunctionRef<void(const SampleStep&)> after_step) {
+  const size_t each = latent_floats(r), pictures = pictures_of(r);
+  std::vector<float> branches((is_guided(r) ? 2 : 1) * latents.size());
+  const Matrix<float> velocities(branches.data(), branches.size() / each, each);
+  auto velocity = [&](const SampleStep& step, std::span<const float> x, std::span<float> v) -> Result<void> {
+    RIDGE_TRY(model.evaluate(step.step, Matrix<const float>(x.data(), pictures, each), velocities));
+    const std::span<const float> all(branches);
+    if (is_guided(r)) {
+      combine_guidance(all.first(x.size()), all.last(x.size()), r.cfg, v);
+    } else {
+      std::copy(all.begin(), all.end(), v.begin());
+    }
+    return {};
+  };
+  return sample_latents(r.sampler, sigmas, latents, velocity,
+                        [&](const SampleStep& step, std::span<const float>) -> Result<void> {
+                          after_step(step);
+                          return {};
+                        });
+}
+
+}  // namespace
+
+Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request,
+                              FunctionRef<void(const SampleStep&)> after_step) {
+  RIDGE_CHECK(!options.vae.empty(), "pictures need a VAE");
+  RIDGE_TRY(check(request));
+  const std::vector<float> sigmas = RIDGE_TRY(sigmas_of(request));
+  options.other_bytes += bytes_beside_model(request);
+  auto model = RIDGE_TRY(ImageModel::open(options, job_of(request, sigmas)));
+  if (model->shape().channels != kChannels) {
+    return bad_input(fmt::format("{}: its latents have {} channels, but the VAE's {}: give a model of this kind",
+                                 options.model, model->shape().channels, kChannels));
+  }
+  RIDGE_TRY(model->prepare());
+  Drawing out{.latents = first_latents(request), .pictures = {}, .times = {}};
+  RIDGE_TRY(denoise(*model, request, sigmas, out.latents, after_step));
+  std::vector<float> values(model->picture_floats());
+  const size_t each = latent_floats(request);
+  for (size_t i = 0; i < pictures_of(request); ++i) {
+    RIDGE_TRY(model->decode(std::span<const float>(out.latents).subspan(i * each, each), values));
+    out.pictures.push_back(RIDGE_TRY(picture_of(values, request.width, request.height)));
+  }
+  out.times = model->times();
+  return out;
+}
+
+Result<Image> picture_of(std::span<const float> values, uint32_t width, uint32_t height) {
+  const size_t plane = size_t{width} * height;
+  RIDGE_CHECK(values.size() == 3 * plane, "three planes of the picture's size");
+  Image out = make_image(width, height, 3);
+  for (size_t c = 0; c < 3; ++c) {
+    for (size_t i = 0; i < plane; ++i) {
+      const float v = values[c * plane + i];
+      if (!std::isfinite(v)) {
+        return bad_input(
+            "the model gives values that are no numbers: its files are damaged, or the guidance too strong");
+      }
+      out.pixels[3 * i + c] = static_cast<uint8_t>(std::clamp(v, -1.0f, 1.0f) * 127.5f + 128.0f);
+    }
+  }
+  return out;
+}
+
+}  // namespace ridge

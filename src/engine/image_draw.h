@@ -1,0 +1,56 @@
+// From token ids to pictures: noise, sampler, guidance and VAE around an image model (docs/image.md).
+//
+// Not for: tokenizing (text/image_prompt.h), files (format/png.h).
+//
+//   DrawRequest request{.prompt = {.qwen = …, .t5 = …}, .negative = {…}, .width = 512, .height = 512};
+//   request.sampler = {.kind = SamplerKind::euler, .seeds = {42}};
+//   Drawing d = RIDGE_TRY(draw_pictures(options, request, [](const SampleStep&) {}));
+//   write_png("out.png", d.pictures[0]);
+//
+// The same request gives the same bytes on every instruction set, with any number of threads and any budget; and each
+// picture of several is the one that its seed gives alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "engine/image_model.h"
+#include "engine/image_sampler.h"
+#include "format/image.h"
+
+namespace ridge {
+
+inline constexpr uint32_t kMostDrawSteps = 1000, kMostPictureSide = 4096;
+
+struct DrawRequest {
+  PromptIds prompt;
+  PromptIds negative;                  // what guidance leads away from; not read with cfg = 1
+  uint32_t width = 512, height = 512;  // pixels, multiples of 16 up to kMostPictureSide
+  uint32_t steps = 28;                 // 1 … kMostDrawSteps
+  float cfg = 4;                       // guidance; 1: none, and half the work
+  float shift = 3;                     // of the schedule towards noise, 0.01 … 100
+  SamplerOptions sampler;              // with a seed for each picture
+  // [pictures, 16, height / 8, width / 8] to begin with instead of the seeds' own noise; empty: that.
+  std::vector<float> noise = {};
+};
+
+struct Drawing {
+  std::vector<float> latents;   // [pictures, 16, height / 8, width / 8]
+  std::vector<Image> pictures;  // RGB
+  ImageTimes times;
+};
+
+// Usage error for numbers out of range; bad input where the model's values are no numbers; does_not_fit, and everything
+// that ImageModel says. `options.vae` is needed, `options.other_bytes` is what the caller itself holds. `after_step` is
+// called as each step is done.
+Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request,
+                              FunctionRef<void(const SampleStep&)> after_step);
+
+// Values from −1 to 1, [3, height, width], as 8 bits: rounded to nearest, cut at the ends. Bad input if one is no
+// number.
+Result<Image> picture_of(std::span<const float> values, uint32_t width, uint32_t height);
+
+}  // namespace ridge
