@@ -167,17 +167,29 @@ Result<void> run(ImageFlags flags) {
   return draw(flags, recipe, text);
 }
 
+// With --repeat the picture says everything: a flag beside it would be ignored or change it. A check of our own, since
+// CLI11's excludes() lists all of them in the help.
+Result<void> refuse_beside_repeat(const CLI::App& command) {
+  if (command.count("--repeat") == 0) return {};
+  for (const char* flag : {"--prompt", "--negative", "--size", "--sampler", "--seed", "--steps", "--cfg", "--shift",
+                           "--inputs", "--dump"}) {
+    if (command.count(flag) > 0) {
+      return usage_error(fmt::format("{} with --repeat: the picture to repeat says it already: leave it out", flag));
+    }
+  }
+  return {};
+}
+
 void add_picture_flags(CLI::App& command, ImageFlags& flags) {
-  auto* repeat = command.add_option("--repeat", flags.repeat, "make this picture of ridge's again")->type_name("PNG");
-  auto of_a_picture = [&](CLI::Option* option) { option->excludes(repeat); };
-  of_a_picture(command.add_option("-p,--prompt", flags.prompt, "what to draw")->type_name("TEXT"));
-  of_a_picture(command.add_option("-n,--negative", flags.negative, "what not")->type_name("TEXT"));
-  of_a_picture(command.add_option("--size", flags.size, "in pixels (512x512)")->type_name("WxH"));
-  of_a_picture(command.add_option("--sampler", flags.sampler, "euler, euler_a, dpmpp_2m or er_sde")->type_name("NAME"));
-  of_a_picture(command.add_option("--seed", flags.seed, "the same seed, the same picture")->type_name("N"));
-  of_a_picture(command.add_option("--steps", flags.steps, "steps (28)")->type_name("N"));
-  of_a_picture(command.add_option("--cfg", flags.cfg, "guidance (4); 1: none, half the work")->type_name("X"));
-  of_a_picture(command.add_option("--shift", flags.shift, "of the schedule towards noise (3)")->type_name("X"));
+  command.add_option("-p,--prompt", flags.prompt, "what to draw")->type_name("TEXT");
+  command.add_option("-n,--negative", flags.negative, "what not")->type_name("TEXT");
+  command.add_option("--size", flags.size, "in pixels (512x512)")->type_name("WxH");
+  command.add_option("--sampler", flags.sampler, "euler, euler_a, dpmpp_2m or er_sde")->type_name("NAME");
+  command.add_option("--seed", flags.seed, "the same seed, the same picture")->type_name("N");
+  command.add_option("--steps", flags.steps, "steps (28)")->type_name("N");
+  command.add_option("--cfg", flags.cfg, "guidance (4); 1: none, half the work")->type_name("X");
+  command.add_option("--shift", flags.shift, "of the schedule towards noise (3)")->type_name("X");
+  command.add_option("--repeat", flags.repeat, "make this picture of ridge's again")->type_name("PNG");
   command.add_option("-o,--output", flags.output, "the picture (PNG)")->type_name("FILE");
 }
 
@@ -232,7 +244,10 @@ void add_image(CLI::App& app) {
   command->add_option("--isa", flags->isa, "at most these instructions")->type_name("NAME");
   command->add_option("--io", flags->io, "auto, uring, threads or buffered")->type_name("NAME");
   command->footer(kExamples);
-  on_run(*command, [flags] { return run(*flags); });
+  on_run(*command, [flags, command]() -> Result<void> {
+    RIDGE_TRY(refuse_beside_repeat(*command));
+    return run(*flags);
+  });
 }
 
 }  // namespace ridge::cli

@@ -129,6 +129,7 @@ def test_prompt():
     fails(2, [*way, "--sampler", "ddim", "-o", again], "euler_a")
     fails(2, ["image", "-p", "a", *PARTS, "-o", again], "tokenizer")
     fails(4, [*way, "-o", again, "--memory", "3M"], "does not fit")
+    fails(2, ["image", "--repeat", out, "-o", again, "--steps", "6"], "leave it out")
     fails(3, ["image", "--repeat", GOLDEN, "-o", again], "PNG")
     check(not os.path.exists(again), "a picture was left behind a failure")
 

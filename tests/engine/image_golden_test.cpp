@@ -1,13 +1,17 @@
 // Every stage of the image model against an independent implementation (golden/README.md): relative L2 ≤ 1e-5.
 #include <cstring>
 
+#include "engine/image_draw.h"
 #include "tests/engine/image_cases.h"
+#include "text/image_prompt.h"
+#include "text/tokenizer_file.h"
 
 namespace ridge {
 namespace {
 
 using testing::flat;
 using testing::floats;
+using testing::integers;
 using testing::relative_l2;
 
 constexpr double kStage = 1e-5;
@@ -138,6 +142,45 @@ TEST(MiniAnima, FinalLatentsOfSixPrompts) {
     size_t far = 0;  // of 8-bit values more than one apart
     for (size_t i = 0; i < want.size(); ++i) far += std::fabs(picture[i] - want[i]) > 2.0f / 255;
     EXPECT_LE(far, want.size() / 1000) << n;
+  }
+}
+
+// The prompts of prompts.json, in its order.
+constexpr const char* kMiniPrompts[] = {"red apple on a blue background", "cat on a yellow background",
+                                        "rocket on a black background",   "slice of pizza on a green background",
+                                        "panda on a purple background",   "lollipop on a red background"};
+
+TEST(MiniAnima, SixPromptsFromTextToPicture) {
+  const std::string folder = testing::mini_folder();
+  RIDGE_SKIP_WITHOUT(folder + "/golden.safetensors", "needs ../shared");
+  const Safetensors golden = Safetensors::open(folder + "/golden.safetensors").value();
+  const auto qwen = open_tokenizer_file(folder + "/tokenizer.json").value();
+  const auto t5 = open_tokenizer_file(folder + "/spiece.model").value();
+  auto ids = [&](const char* prompt) {
+    ImagePrompt p = encode_image_prompt(*qwen, *t5, prompt).value();
+    return PromptIds{.qwen = p.qwen, .t5 = p.t5, .t5_weights = p.t5_weights};
+  };
+  EXPECT_EQ(ids("").qwen, std::vector<int32_t>{0});
+  EXPECT_EQ(ids("").t5, std::vector<int32_t>{1});
+  for (int n = 0; n < 6; ++n) {
+    const std::string prefix = std::to_string(n);
+    DrawRequest request{.prompt = ids(kMiniPrompts[n]), .negative = ids(""), .width = 128, .height = 128, .steps = 20};
+    EXPECT_EQ(request.prompt.qwen, integers(golden, prefix + ".qwen_ids")) << n;
+    EXPECT_EQ(request.prompt.t5, integers(golden, prefix + ".t5_ids")) << n;
+    request.noise = floats(golden, prefix + ".latents");
+    const ImageOptions options{.model = folder + "/anima-mini.safetensors",
+                               .text_encoder = folder + "/qwen3-mini.safetensors",
+                               .vae = folder + "/vae-mini.safetensors",
+                               .threads = 2};
+    auto drawn = draw_pictures(options, request, [](const SampleStep&) {});
+    ASSERT_TRUE(drawn.ok()) << drawn.error().message;
+    EXPECT_LE(relative_l2(drawn.value().latents, floats(golden, prefix + ".final")), 1e-4) << n;
+    const Image want = picture_of(floats(golden, prefix + ".image"), 128, 128).value();
+    const Image& got = drawn.value().pictures.front();
+    ASSERT_EQ(got.pixels.size(), want.pixels.size());
+    size_t far = 0;
+    for (size_t i = 0; i < want.pixels.size(); ++i) far += std::abs(got.pixels[i] - want.pixels[i]) > 1;
+    EXPECT_LE(far, want.pixels.size() / 1000) << n;
   }
 }
 
