@@ -198,6 +198,11 @@ Result<void> run(Flags flags) {
   }
   const bool guided = flags.cfg != 1;
   ImageOptions options = RIDGE_TRY(image_options(flags));
+  std::vector<GgufFile> sources;
+  for (const std::string& path : {flags.inputs, options.model, options.text_encoder, options.vae}) {
+    if (!path.empty()) sources.push_back({.path = path, .bytes = 0});
+  }
+  RIDGE_TRY(refuse_overwriting(flags.dump, sources, "--dump"));
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
   const std::vector<float> sigmas = schedule(flags.steps, flags.shift);
   const ImageJob job = job_of(in, sigmas);
