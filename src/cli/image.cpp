@@ -206,7 +206,7 @@ Result<void> run(Flags flags) {
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
   const std::vector<float> sigmas = schedule(flags.steps, flags.shift);
   const ImageJob job = job_of(in, sigmas);
-  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 64 * kKiB;
+  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 8 * kKiB;
   auto model = RIDGE_TRY(ImageModel::open(options, job));
   if (in.latents.size() != model->latent_floats()) {
     return bad_input(fmt::format("{}: tensor 'latents' has {} values, expected {} channels of {} × {}", flags.inputs,
