@@ -198,10 +198,15 @@ Result<void> run(Flags flags) {
   }
   const bool guided = flags.cfg != 1;
   ImageOptions options = RIDGE_TRY(image_options(flags));
+  std::vector<GgufFile> sources;
+  for (const std::string& path : {flags.inputs, options.model, options.text_encoder, options.vae}) {
+    if (!path.empty()) sources.push_back({.path = path, .bytes = 0});
+  }
+  RIDGE_TRY(refuse_overwriting(flags.dump, sources, "--dump"));
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
   const std::vector<float> sigmas = schedule(flags.steps, flags.shift);
   const ImageJob job = job_of(in, sigmas);
-  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 64 * kKiB;
+  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 8 * kKiB;
   auto model = RIDGE_TRY(ImageModel::open(options, job));
   if (in.latents.size() != model->latent_floats()) {
     return bad_input(fmt::format("{}: tensor 'latents' has {} values, expected {} channels of {} × {}", flags.inputs,

@@ -52,6 +52,7 @@ Result<void> Phase::plan(const Account& held) {
   PlanInput input;
   input.budget = machine_.budget;
   input.budget_reason = machine_.budget_reason;
+  input.needs_less = "make a smaller picture";
   input.most_pinned = machine_.most_pinned;
   input.program = [this](uint64_t slot) { return program(slot); };
   input.fixed = [this, &held](const Program& p, uint32_t) { return account(held, p); };

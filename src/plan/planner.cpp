@@ -86,11 +86,10 @@ void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
 Error refusal(const PlanInput& input) {
   Account least = smallest_account(input);
   bool wish = input.budget_reason == "--memory";
-  return does_not_fit(
-      fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {} or more, or give a "
-                  "smaller --context",
-                  format_bytes(*input.budget), input.budget_reason, least.table(),
-                  wish ? "give --memory" : "raise that limit to", budget_text(named_budget(least.total()))));
+  return does_not_fit(fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {} or more, or {}",
+                                  format_bytes(*input.budget), input.budget_reason, least.table(),
+                                  wish ? "give --memory" : "raise that limit to",
+                                  budget_text(named_budget(least.total())), input.needs_less));
 }
 
 }  // namespace

@@ -25,10 +25,11 @@
 namespace ridge {
 
 struct PlanInput {
-  std::optional<uint64_t> budget;          // nothing: everything may be pinned
-  std::string budget_reason = "--memory";  // where the budget comes from, for the refusal
-  std::optional<uint64_t> most_pinned;     // pin at most this much even where more would fit
-  PinRule pins = PinRule::planned;         // where not everything fits
+  std::optional<uint64_t> budget;                       // nothing: everything may be pinned
+  std::string budget_reason = "--memory";               // where the budget comes from, for the refusal
+  std::string needs_less = "give a smaller --context";  // what else helps where the budget does not suffice
+  std::optional<uint64_t> most_pinned;                  // pin at most this much even where more would fit
+  PinRule pins = PinRule::planned;                      // where not everything fits
   std::function<Program(uint64_t slot_bytes)> program;
   std::function<Account(const Program& program, uint32_t batch)> fixed;  // all that is not weights
   std::vector<uint32_t> batches;   // candidates for tokens per prompt pass, descending, not empty

@@ -63,7 +63,8 @@ def test_image():
     fails(3, [*way, *PARTS[:2], "--text-encoder", PARTS[5]], "no Qwen3")
     fails(3, [*way, *PARTS[:4], "--vae", PARTS[1]], "no VAE")
     fails(3, [*way, "--model", GOLDEN, *PARTS[2:]], "of type I32")
-    fails(2, [*way, *PARTS, "--steps", "0"], "--steps")
+    fails(2, [*way[:5], *PARTS, "--steps", "0"], "--steps")
+    fails(2, ["image", "--inputs", GOLDEN, "--dump", GOLDEN, *PARTS], "--dump")
     cut = os.path.join(T, "anima-cut.safetensors")
     with open(PARTS[1], "rb") as f, open(cut, "wb") as g:
         g.write(f.read()[:-1])
