@@ -225,7 +225,6 @@ Result<void> ImageModel::plan() {
 
 // As few bands as the budget allows: each one more computes the lines between two of them twice.
 Result<void> ImageModel::plan_decoding(const Account& held) {
-  constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB;
   const LatentSize size{job_.height, job_.width};
   const int threads = pool_->size();
   Account a = held;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "engine/budget.h"
 #include "model/outline.h"
 
 namespace ridge {
 namespace {
 
-// Charged by the kernel for us but not visible in our own sums, as engine.cpp has it.
-constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB, kPage = 4096;
+constexpr uint64_t kPage = 4096;
 
 }  // namespace
 
