@@ -6,9 +6,8 @@
 
 Every round measures, in turn: Ridge with everything in memory; and for each budget, in a memory cgroup of exactly that
 size, Ridge with that budget, with its other rules of pinning (--pins), and llama.cpp (mmap, not repacked, as it would be
-killed otherwise). `ridge bench` replays the
-run's own reads, with nobody computing, before and after each repetition: that is the storage speed of the bound, which is
-the slower of these reads and of computing with everything in memory. A page cache that is cold before every run is the
+killed otherwise). `ridge bench` replays the run's own reads, with nobody computing, before and after each repetition:
+that is the storage speed of the bound, which is the slower of these reads and of computing with everything in memory. A page cache that is cold before every run is the
 rule for Ridge, which never uses it; for llama.cpp the cgroup starts with none of the file charged to it.
 
 Needs root for the cgroups. Prints Markdown; with -o NAME also writes NAME.md and NAME.json. Trust ratios, not figures.
@@ -85,8 +84,8 @@ def llama_in(group, a):
     return json.loads(done.stdout)[0]["avg_ts"] if done.returncode == 0 else None
 
 
-def measure(a, budgets):
-    rounds = []
+def measure(a, budgets, rounds):
+    """Adds to `rounds`; those that are over stay where Ctrl-C ends it."""
     for r in range(a.rounds):
         resident = result_of(subprocess.run(ridge_words(a), stdin=subprocess.DEVNULL, capture_output=True, text=True), "ridge")
         row = {"resident": resident["tokens_per_s"], "budgets": {}}
@@ -118,7 +117,6 @@ def measure(a, budgets):
         rounds.append(row)
         print(f"round {r + 1} of {a.rounds}: " + ", ".join(
             f"{n} {c['tok_s']:.1f} tok/s, {100 * c['share']:.0f} %" for n, c in row["budgets"].items()), file=sys.stderr)
-    return rounds
 
 
 def table(a, budgets, rounds):
@@ -130,7 +128,7 @@ def table(a, budgets, rounds):
     def shown(value, digits=1):
         return "–" if value is None else f"{value:.{digits}f}"
 
-    lines = [f"{pathlib.Path(a.model).name}, context {a.context}, {a.threads} threads, medians of {a.rounds} rounds; everything in memory: "
+    lines = [f"{pathlib.Path(a.model).name}, context {a.context}, {a.threads} threads, medians of {len(rounds)} rounds; everything in memory: "
              f"{statistics.median(r['resident'] for r in rounds):.1f} tok/s.", "",
              "| budget | tok/s | bound | of the bound | its own reads alone |" +
              "".join(f" pins {rule} | times |" for rule in a.pins) + " llama.cpp | times | failcnt |",
@@ -164,7 +162,13 @@ def main():
     if a.rounds < 1:
         p.error("--rounds: give 1 or more")
     budgets = [(name, bytes_of(name)) for name in a.budgets.split(",")]
-    rounds = measure(a, budgets)
+    rounds = []
+    try:
+        measure(a, budgets, rounds)
+    except KeyboardInterrupt:
+        print(f"streaming: interrupted after {len(rounds)} of {a.rounds} rounds", file=sys.stderr)
+    if not rounds:
+        return
     text = table(a, budgets, rounds)
     print(text, end="")
     if a.output:

@@ -124,6 +124,7 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
         "a prompt needs both tokenizers: give --tokenizer-qwen and --tokenizer-t5, or put tokenizer.json and "
         "spiece.model into the folder of --bundle");
   }
+  RIDGE_TRY(refuse_parts(flags, flags.output, "-o"));
   const DrawRequest request = RIDGE_TRY(request_of(flags, recipe));
   using Clock = std::chrono::steady_clock;
   Progress bar("drawing", recipe.steps, ProgressUnit::items);
@@ -207,6 +208,15 @@ Result<void> find_parts(ImageFlags& flags) {
   settle(flags.tokenizer_qwen, bundle.tokenizer_qwen);
   settle(flags.tokenizer_t5, bundle.tokenizer_t5);
   return {};
+}
+
+Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag) {
+  std::vector<GgufFile> sources;
+  for (const std::string& part :
+       {flags.model, flags.text_encoder, flags.vae, flags.tokenizer_qwen, flags.tokenizer_t5, flags.inputs}) {
+    if (!part.empty()) sources.push_back({.path = part, .bytes = 0});
+  }
+  return refuse_overwriting(path, sources, flag);
 }
 
 Result<ImageOptions> image_options(const ImageFlags& flags) {

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "engine/image_model.h"
@@ -28,6 +29,8 @@ struct ImageFlags {
 
 // The parts that are named one by one, and for the others those of --bundle; tokenizers may be missing.
 Result<void> find_parts(ImageFlags& flags);
+// Usage error if writing to `path` would replace a part of the model, or what is drawn from.
+Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag);
 // Of flags whose parts are found: usage error without a model and a text encoder.
 Result<ImageOptions> image_options(const ImageFlags& flags);
 

@@ -2,14 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/units.h"
 #include "cli/common.h"
 #include "cli/image.h"
+#include "engine/image_draw.h"
 #include "engine/image_model.h"
+#include "engine/image_sampler.h"
 #include "format/safetensors.h"
 
 namespace ridge::cli {
@@ -124,40 +126,45 @@ ImageJob job_of(const Inputs& in, const std::vector<float>& sigmas) {
   return job;
 }
 
-// v = unguided + scale · (guided − unguided), fused; out may be either.
-void guide(std::span<const float> unguided, std::span<const float> guided, float scale, std::span<float> out) {
-  for (size_t i = 0; i < out.size(); ++i) out[i] = std::fma(scale, guided[i] - unguided[i], unguided[i]);
-}
-
-// A step of Euler's from one sigma to the next.
-void euler_step(float from, float to, std::span<const float> velocity, std::span<float> x) {
-  const float step = to - from;
-  for (size_t i = 0; i < x.size(); ++i) x[i] = std::fma(step, velocity[i], x[i]);
-}
-
-// steps + 1 sigmas, the last 0: 1 … 1 / steps evenly, each s → shift · s / (1 + (shift − 1) · s).
-std::vector<float> schedule(uint32_t steps, double shift) {
-  std::vector<float> out;
-  for (uint32_t k = 0; k < steps; ++k) {
-    const double s = 1.0 - static_cast<double>(k) / static_cast<double>(steps);
-    out.push_back(static_cast<float>(shift * s / (1.0 + (shift - 1.0) * s)));
+// The velocities of the probes, then every step of Euler's; `guidance` only where there is a second prompt.
+Result<void> denoise(ImageModel& model, std::span<const float> sigmas, std::optional<float> guidance,
+                     std::span<float> latents, Dump& dump) {
+  const size_t each = latents.size(), branches = guidance ? 2 : 1;
+  std::vector<float> velocity(branches * each);
+  const Matrix<float> velocities(velocity.data(), branches, each);
+  Progress bar("denoising", std::size(kProbes) + sigmas.size() - 1, ProgressUnit::items);
+  for (size_t i = 0; i < std::size(kProbes); ++i) {
+    RIDGE_TRY(model.evaluate(i, Matrix<const float>(latents.data(), 1, each), velocities));
+    for (size_t b = 0; b < branches; ++b) RIDGE_TRY(dump.append(velocities.row_span(b)));
+    bar.advance(1);
   }
-  out.push_back(0.0f);
-  return out;
+  auto evaluate = [&](const SampleStep& step, std::span<const float> x, std::span<float> v) -> Result<void> {
+    RIDGE_TRY(model.evaluate(std::size(kProbes) + step.step, Matrix<const float>(x.data(), 1, each), velocities));
+    if (guidance) {
+      combine_guidance(velocities.row_span(0), velocities.row_span(1), *guidance, v);
+    } else {
+      std::copy(velocity.begin(), velocity.end(), v.begin());
+    }
+    return {};
+  };
+  auto after_step = [&](const SampleStep&, std::span<const float> x) -> Result<void> {
+    bar.advance(1);
+    return dump.append(x);
+  };
+  return sample_latents({.kind = SamplerKind::euler}, sigmas, latents, evaluate, after_step);
 }
 
 }  // namespace
 
 Result<void> run_stages(const ImageFlags& flags) {
-  if (flags.steps < 1 || flags.steps > 1000) {
-    return usage_error(fmt::format("--steps {}: give 1 to 1000", flags.steps));
-  }
   const bool guided = flags.cfg != 1;
   ImageOptions options = RIDGE_TRY(image_options(flags));
+  RIDGE_TRY(check_output(flags.dump, "--dump"));
+  RIDGE_TRY(refuse_parts(flags, flags.dump, "--dump"));
+  const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(flags.steps, static_cast<float>(flags.shift)));
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
-  const std::vector<float> sigmas = schedule(flags.steps, flags.shift);
   const ImageJob job = job_of(in, sigmas);
-  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 64 * kKiB;
+  options.other_bytes = (5 + job.segments.size()) * in.latents.size() * sizeof(float) + kContextRows * 8 * kKiB;
   auto model = RIDGE_TRY(ImageModel::open(options, job));
   if (in.latents.size() != model->latent_floats()) {
     return bad_input(fmt::format("{}: tensor 'latents' has {} values, expected {} channels of {} × {}", flags.inputs,
@@ -171,24 +178,8 @@ Result<void> run_stages(const ImageFlags& flags) {
   }
   RIDGE_TRY(dump.append(in.latents));
   RIDGE_TRY(dump.append(sigmas));
-  std::vector<float> velocity(job.segments.size() * in.latents.size());
-  const Matrix<float> velocities(velocity.data(), job.segments.size(), in.latents.size());
-  const Matrix<const float> latents(in.latents.data(), 1, in.latents.size());
-  Progress bar("denoising", std::size(kProbes) + flags.steps, ProgressUnit::items);
-  for (size_t i = 0; i < std::size(kProbes); ++i) {
-    RIDGE_TRY(model->evaluate(i, latents, velocities));
-    for (size_t s = 0; s < velocities.rows; ++s) RIDGE_TRY(dump.append(velocities.row_span(s)));
-    bar.advance(1);
-  }
-  for (uint32_t i = 0; i < flags.steps; ++i) {
-    RIDGE_TRY(model->evaluate(std::size(kProbes) + i, latents, velocities));
-    if (guided) {
-      guide(velocities.row_span(1), velocities.row_span(0), static_cast<float>(flags.cfg), velocities.row_span(0));
-    }
-    euler_step(sigmas[i], sigmas[i + 1], velocities.row_span(0), in.latents);
-    RIDGE_TRY(dump.append(in.latents));
-    bar.advance(1);
-  }
+  RIDGE_TRY(
+      denoise(*model, sigmas, guided ? std::optional(static_cast<float>(flags.cfg)) : std::nullopt, in.latents, dump));
   if (!options.vae.empty()) {
     const std::vector<float>& latent = in.to_decode.empty() ? in.latents : in.to_decode;
     std::vector<float> picture(model->picture_floats());

@@ -8,11 +8,17 @@
 #include <optional>
 #include <string>
 
+#include "base/units.h"
 #include "machine/memory_limits.h"
 #include "machine/profile.h"
 #include "plan/pass_model.h"
 
 namespace ridge {
+
+// Charged by the kernel for us but not visible in our own sums: page tables (1/512 of what is mapped), kernel stacks,
+// rings, the C library's own buffers.
+inline constexpr uint64_t kReserve = 2 * kMiB;
+inline constexpr uint64_t kThreadStack = 192 * kKiB;
 
 struct Budget {
   uint64_t bytes = 0;

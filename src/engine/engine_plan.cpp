@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "engine/budget.h"
 #include "engine/engine.h"
 #include "engine/workspace.h"
 
@@ -17,10 +18,6 @@ constexpr uint64_t kDefaultContext = 4096, kSmallestContext = 512;
 constexpr uint32_t kLargestBatch = 128;
 // A draft model reads its prompt in smaller passes: their workspace is taken from the pins of the model it drafts for.
 constexpr uint32_t kDraftBatch = 32;
-
-// Charged by the kernel for us but not visible in our own sums: page tables (1/512 of what is mapped), kernel stacks,
-// rings, the C library's own buffers.
-constexpr uint64_t kReserve = 2 * kMiB;
 
 std::vector<uint32_t> batch_candidates(uint64_t context, uint32_t logits_rows, uint32_t largest) {
   uint64_t most = std::min<uint64_t>(context, largest);
@@ -95,7 +92,6 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
 
 Account Engine::fixed_account(const Program& program, uint32_t batch, uint64_t context) const {
   if (drafts_ > 0) return own_account(program, batch, context);
-  constexpr uint64_t kThreadStack = 192 * kKiB;
   Account a;
   a.add("program and libraries", process_.mapped_files);
   a.add("tokenizer, metadata and heap", process_.anonymous);

@@ -21,22 +21,6 @@ size_t latent_floats(const DrawRequest& r) {
 }
 bool is_guided(const DrawRequest& r) { return r.cfg != 1; }
 
-Result<std::vector<float>> sigmas_of(const DrawRequest& r) {
-  if (r.steps < 1 || r.steps > kMostDrawSteps) {
-    return usage_error(fmt::format("--steps {}: give 1 to {}", r.steps, kMostDrawSteps));
-  }
-  if (!(r.shift >= 0.01f && r.shift <= 100)) {
-    return usage_error(fmt::format("--shift {}: give a number from 0.01 to 100", r.shift));
-  }
-  std::vector<float> sigmas = flow_sigmas(r.steps, r.shift);
-  sigmas.front() = std::min(sigmas.front(), 1.0f);  // rounding takes it above for some shifts below 1
-  if (std::adjacent_find(sigmas.begin(), sigmas.end(), std::less_equal<>()) != sigmas.end()) {
-    return usage_error(
-        fmt::format("--shift {}: with {} steps two have the same noise: give fewer steps", r.shift, r.steps));
-  }
-  return sigmas;
-}
-
 Result<void> check(const DrawRequest& r) {
   for (uint32_t side : {r.width, r.height}) {
     if (side < kSideStep || side > kMostPictureSide || side % kSideStep != 0) {
@@ -110,7 +94,7 @@ Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request,
                               FunctionRef<void(const SampleStep&)> after_step) {
   RIDGE_CHECK(!options.vae.empty(), "pictures need a VAE");
   RIDGE_TRY(check(request));
-  const std::vector<float> sigmas = RIDGE_TRY(sigmas_of(request));
+  const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(request.steps, request.shift));
   options.other_bytes += bytes_beside_model(request);
   auto model = RIDGE_TRY(ImageModel::open(options, job_of(request, sigmas)));
   if (model->shape().channels != kChannels) {
@@ -128,6 +112,22 @@ Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request,
   }
   out.times = model->times();
   return out;
+}
+
+Result<std::vector<float>> draw_sigmas(uint32_t steps, float shift) {
+  if (steps < 1 || steps > kMostDrawSteps) {
+    return usage_error(fmt::format("--steps {}: give 1 to {}", steps, kMostDrawSteps));
+  }
+  if (!(shift >= 0.01f && shift <= 100)) {
+    return usage_error(fmt::format("--shift {}: give a number from 0.01 to 100", shift));
+  }
+  std::vector<float> sigmas = flow_sigmas(steps, shift);
+  sigmas.front() = std::min(sigmas.front(), 1.0f);  // rounding takes it above for some shifts below 1
+  if (std::adjacent_find(sigmas.begin(), sigmas.end(), std::less_equal<>()) != sigmas.end()) {
+    return usage_error(
+        fmt::format("--shift {}: with {} steps two have the same noise: give fewer steps", shift, steps));
+  }
+  return sigmas;
 }
 
 Result<Image> picture_of(std::span<const float> values, uint32_t width, uint32_t height) {

@@ -49,6 +49,10 @@ struct Drawing {
 Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request,
                               FunctionRef<void(const SampleStep&)> after_step);
 
+// The noise levels of so many steps, the last 0; usage error for numbers out of the ranges of DrawRequest, and for so
+// strong a shift that two levels are the same number.
+Result<std::vector<float>> draw_sigmas(uint32_t steps, float shift);
+
 // Values from −1 to 1, [3, height, width], as 8 bits: rounded to nearest, cut at the ends. Bad input if one is no
 // number.
 Result<Image> picture_of(std::span<const float> values, uint32_t width, uint32_t height);

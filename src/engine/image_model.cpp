@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "base/log.h"
 #include "base/units.h"
@@ -219,30 +220,48 @@ Result<void> ImageModel::plan() {
   held.add("program and libraries", process_.mapped_files);
   held.add("metadata and heap", process_.anonymous);
   held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + options_.other_bytes);
+  RIDGE_TRY(check_budget(held));
   for (Phase* phase : {encode_.get(), condition_.get(), denoise_.get()}) RIDGE_TRY(phase->plan(held));
-  return vae_ ? plan_decoding(held) : Result<void>();
+  if (vae_) plan_decoding(held);
+  return {};
+}
+
+// One refusal for all phases: the budget that it names is enough for each of them.
+Result<void> ImageModel::check_budget(const Account& held) {
+  std::string_view name;
+  Account most;
+  auto consider = [&](std::string_view of, Account least) {
+    if (least.total() > most.total()) std::tie(name, most) = std::pair(of, std::move(least));
+  };
+  for (Phase* phase : {encode_.get(), condition_.get(), denoise_.get()}) consider(phase->name(), phase->smallest(held));
+  if (vae_) {
+    const LatentSize size{job_.height, job_.width};
+    Account least = decoding_account(held);
+    least.add("planes of the VAE, in the thinnest bands",
+              vae_->workspace_bytes(size, vae_->most_bands(size), pool_->size()));
+    least.add("page tables and reserve", kReserve + (least.total() + kReserve) / 255 + 1);
+    consider("the VAE", std::move(least));
+  }
+  if (most.total() <= machine_.budget) return {};
+  Error error = refuse_budget(machine_.budget, machine_.budget_reason, most, Phase::kNeedsLess);
+  error.message = fmt::format("{}: {}", name, error.message);
+  return error;
+}
+
+Account ImageModel::decoding_account(Account held) const {
+  held.add("weights of the VAE", vae_->weight_bytes());
+  held.add("the picture", picture_floats() * sizeof(float));
+  held.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
+  return held;
 }
 
 // As few bands as the budget allows: each one more computes the lines between two of them twice.
-Result<void> ImageModel::plan_decoding(const Account& held) {
-  constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB;
-  const LatentSize size{job_.height, job_.width};
-  const int threads = pool_->size();
-  Account a = held;
-  a.add("weights of the VAE", vae_->weight_bytes());
-  a.add("the picture", picture_floats() * sizeof(float));
-  a.add("threads", static_cast<uint64_t>(threads) * kThreadStack);
-  a.add("page tables and reserve", kReserve + machine_.budget / 256);
-  const uint64_t left = machine_.budget > a.total() ? machine_.budget - a.total() : 0;
-  if (auto bands = vae_->bands_within(left, size, threads)) {
-    bands_ = *bands;
-    return {};
-  }
-  a.add("planes of the VAE, in the thinnest bands", vae_->workspace_bytes(size, vae_->most_bands(size), threads));
-  return does_not_fit(fmt::format(
-      "the VAE does not fit into {} ({}): the least it needs is\n{}give --memory {} or more, "
-      "or a smaller picture",
-      format_bytes(machine_.budget), machine_.budget_reason, a.table(), budget_text(named_budget(a.total()))));
+void ImageModel::plan_decoding(const Account& held) {
+  const uint64_t taken = decoding_account(held).total() + kReserve + machine_.budget / 256;
+  const auto bands =
+      vae_->bands_within(machine_.budget - std::min(machine_.budget, taken), {job_.height, job_.width}, pool_->size());
+  RIDGE_CHECK(bands.has_value(), "check_budget() has found room for the thinnest");
+  bands_ = *bands;
 }
 
 Result<void> ImageModel::prepare() {

@@ -100,7 +100,9 @@ class ImageModel {
   Result<void> choose_machine();
   void lay_out();
   Result<void> plan();
-  Result<void> plan_decoding(const Account& held);
+  Result<void> check_budget(const Account& held);
+  Account decoding_account(Account held) const;
+  void plan_decoding(const Account& held);
   Result<void> encode();
   Result<void> condition();
   DenoisePass denoise_pass(size_t sigma) const;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "engine/budget.h"
 #include "model/outline.h"
 
 namespace ridge {
 namespace {
 
-// Charged by the kernel for us but not visible in our own sums, as engine.cpp has it.
-constexpr uint64_t kReserve = 2 * kMiB, kThreadStack = 192 * kKiB, kPage = 4096;
+constexpr uint64_t kPage = 4096;
 
 }  // namespace
 
@@ -45,20 +45,34 @@ Account Phase::account(Account held, const Program& program) const {
   return held;
 }
 
-Result<void> Phase::plan(const Account& held) {
+void Phase::measure() {
   Outline outline(*options_.model, options_.shape, {.record = false, .kv_type = KvType::f32});
   options_.outline(outline);
   workspace_floats_ = outline.workspace_floats();
+}
+
+PlanInput Phase::plan_input(const Account& held) const {
   PlanInput input;
   input.budget = machine_.budget;
   input.budget_reason = machine_.budget_reason;
+  input.needs_less = kNeedsLess;
   input.most_pinned = machine_.most_pinned;
   input.program = [this](uint64_t slot) { return program(slot); };
   input.fixed = [this, &held](const Program& p, uint32_t) { return account(held, p); };
   input.batches = {1};
   input.gathered = options_.gathered;
   input.rates = machine_.rates;
-  auto plan = make_plan(input);
+  return input;
+}
+
+Account Phase::smallest(const Account& held) {
+  measure();
+  return smallest_account(plan_input(held));
+}
+
+Result<void> Phase::plan(const Account& held) {
+  measure();
+  auto plan = make_plan(plan_input(held));
   if (!plan.ok()) {
     Error error = plan.error();
     error.message = fmt::format("{}: {}", options_.name, error.message);

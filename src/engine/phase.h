@@ -47,9 +47,13 @@ struct PhaseOptions {
 
 class Phase {
  public:
+  // What helps beside a larger budget.
+  static constexpr const char* kNeedsLess = "make a smaller picture";
+
   Phase(PhaseOptions options, const PhaseMachine& machine) : options_(std::move(options)), machine_(machine) {}
 
-  // `held`: what everything else takes while the phase runs.
+  // `held`: what everything else takes while the phase runs. The least that then works, and a plan within the budget.
+  Account smallest(const Account& held);
   Result<void> plan(const Account& held);
   Result<void> open();
   void close();
@@ -66,6 +70,8 @@ class Phase {
     uint64_t panels = 0, attention = 0, total = 0;
   };
   Layout layout(const Program& program) const;
+  void measure();  // the workspace
+  PlanInput plan_input(const Account& held) const;
   Program program(uint64_t slot) const;
   Account account(Account held, const Program& program) const;
   KvOptions cache_options() const;

@@ -83,20 +83,17 @@ void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
   if (better) best.plan->program = std::move(program);
 }
 
-Error refusal(const PlanInput& input) {
-  Account least = smallest_account(input);
-  bool wish = input.budget_reason == "--memory";
-  return does_not_fit(
-      fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {} or more, or give a "
-                  "smaller --context",
-                  format_bytes(*input.budget), input.budget_reason, least.table(),
-                  wish ? "give --memory" : "raise that limit to", budget_text(named_budget(least.total()))));
-}
-
 }  // namespace
 
 Bound bound_of(const Program& program, const Placement& placement, const Rates& rates) {
   return PassModel(program, rates, 1).bound({.pinned = placement.pinned, .slots = placement.slots});
+}
+
+Error refuse_budget(uint64_t budget, std::string_view reason, const Account& least, std::string_view needs_less) {
+  return does_not_fit(fmt::format("the model does not fit into {} ({}): the least it needs is\n{}{} {} or more, or {}",
+                                  format_bytes(budget), reason, least.table(),
+                                  reason == "--memory" ? "give --memory" : "raise that limit to",
+                                  budget_text(named_budget(least.total())), needs_less));
 }
 
 Account smallest_account(const PlanInput& input) {
@@ -128,7 +125,7 @@ Result<Plan> make_plan(const PlanInput& input) {
     // A resident plan with the largest batch cannot be beaten by smaller slots.
     if (best.plan && !best.plan->placement.streams() && best.plan->batch == input.batches.front()) break;
   }
-  if (!best.plan) return refusal(input);
+  if (!best.plan) return refuse_budget(*input.budget, input.budget_reason, smallest_account(input), input.needs_less);
   Plan& plan = *best.plan;
   const PassModel decode(plan.program, input.rates, 1);
   const PassModel prompt = prompt_model(input, plan.program, best.slot, plan.batch);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -25,10 +26,11 @@
 namespace ridge {
 
 struct PlanInput {
-  std::optional<uint64_t> budget;          // nothing: everything may be pinned
-  std::string budget_reason = "--memory";  // where the budget comes from, for the refusal
-  std::optional<uint64_t> most_pinned;     // pin at most this much even where more would fit
-  PinRule pins = PinRule::planned;         // where not everything fits
+  std::optional<uint64_t> budget;                       // nothing: everything may be pinned
+  std::string budget_reason = "--memory";               // where the budget comes from, for the refusal
+  std::string needs_less = "give a smaller --context";  // what else helps where the budget does not suffice
+  std::optional<uint64_t> most_pinned;                  // pin at most this much even where more would fit
+  PinRule pins = PinRule::planned;                      // where not everything fits
   std::function<Program(uint64_t slot_bytes)> program;
   std::function<Account(const Program& program, uint32_t batch)> fixed;  // all that is not weights
   std::vector<uint32_t> batches;   // candidates for tokens per prompt pass, descending, not empty
@@ -71,6 +73,10 @@ Result<Plan> make_plan(const PlanInput& input);
 // The account of the least that works: one token at a time, and slots and pins chosen for nothing but size. Its total
 // is the smallest budget.
 Account smallest_account(const PlanInput& input);
+
+// That the model does not fit into `budget` bytes, which `reason` set ("--memory", or a limit of the machine): the
+// table of the least that it needs, the budget to give, and what else helps.
+Error refuse_budget(uint64_t budget, std::string_view reason, const Account& least, std::string_view needs_less);
 
 // T* of one pass of this program under this placement.
 Bound bound_of(const Program& program, const Placement& placement, const Rates& rates);

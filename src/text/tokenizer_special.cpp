@@ -11,6 +11,15 @@ bool is_special(TokenKind kind, const SpecialTokenOptions& options) {
   return kind == TokenKind::control || kind == TokenKind::unknown;
 }
 
+std::vector<TokenId> special_ids(const Vocabulary& vocabulary, const SpecialTokenOptions& options) {
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < vocabulary.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    if (is_special(vocabulary.kind(id), options) && !vocabulary.text(id).empty()) ids.push_back(id);
+  }
+  return ids;
+}
+
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // A token that might be cut at `begin`, ordered by who is cut first.
@@ -42,44 +51,17 @@ uint32_t free_bytes(const Cuts& cuts, uint32_t begin, size_t text_bytes) {
 
 }  // namespace
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, SpecialTokenOptions options) : options_(std::move(options)) {
-  for (size_t i = 0; i < vocabulary.size(); ++i) {
-    const auto id = static_cast<TokenId>(i);
-    if (is_special(vocabulary.kind(id), options_) && !vocabulary.text(id).empty()) sorted_.push_back(id);
-  }
-  std::stable_sort(sorted_.begin(), sorted_.end(),
-                   [&](TokenId a, TokenId b) { return vocabulary.text(a) < vocabulary.text(b); });
-  sorted_.shrink_to_fit();
-  size_t at = 0;
-  for (uint32_t byte = 0; byte < 257; ++byte) {
-    while (at < sorted_.size() && static_cast<uint8_t>(vocabulary.text(sorted_[at])[0]) < byte) ++at;
-    first_byte_[byte] = static_cast<uint32_t>(at);
-  }
-}
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, SpecialTokenOptions options)
+    : index_(vocabulary, special_ids(vocabulary, options)), options_(std::move(options)) {}
 
-// The longest token that `text` begins with. Walks down the sorted texts as down a trie: the range [low, high) holds
-// those that agree with the first `depth` bytes.
+// The longest token that `text` begins with.
 SpecialTokens::Found SpecialTokens::longest_at(const Vocabulary& vocabulary, std::string_view text,
                                                bool parse_special) const {
-  const uint8_t first = static_cast<uint8_t>(text[0]);
-  auto low = sorted_.begin() + first_byte_[first];
-  auto high = sorted_.begin() + first_byte_[first + 1u];
   Found best;
-  for (size_t depth = 1; low != high;) {
-    const std::string_view shortest = vocabulary.text(*low);
-    if (shortest.size() == depth) {
-      const bool wanted = parse_special || vocabulary.kind(*low) == TokenKind::user_defined;
-      if (wanted && best.bytes < depth) best = {static_cast<uint32_t>(depth), *low};
-      ++low;
-      continue;
-    }
-    if (depth == text.size()) break;
-    const char c = text[depth];
-    auto byte_of = [&](TokenId id) { return static_cast<uint8_t>(vocabulary.text(id)[depth]); };
-    low = std::partition_point(low, high, [&](TokenId id) { return byte_of(id) < static_cast<uint8_t>(c); });
-    high = std::partition_point(low, high, [&](TokenId id) { return byte_of(id) == static_cast<uint8_t>(c); });
-    ++depth;
-  }
+  index_.for_each_prefix(vocabulary, text, [&](TokenId id, uint32_t bytes) {
+    const bool wanted = parse_special || vocabulary.kind(id) == TokenKind::user_defined;
+    if (wanted && best.bytes < bytes) best = {bytes, id};
+  });
   return best;
 }
 
@@ -132,7 +114,7 @@ std::vector<TextPiece> SpecialTokens::cut(const Vocabulary& vocabulary, std::str
 }
 
 uint64_t SpecialTokens::memory_bytes() const {
-  return (sorted_.capacity() + options_.except.capacity()) * sizeof(TokenId) + sizeof(first_byte_);
+  return index_.memory_bytes() + options_.except.capacity() * sizeof(TokenId);
 }
 
 }  // namespace ridge

@@ -9,10 +9,10 @@
 //   for (const TextPiece& p : special.cut(vocabulary, "<|im_start|>user", true)) …    // a token, then "user"
 #pragma once
 
-#include <array>
 #include <string_view>
 #include <vector>
 
+#include "text/piece_index.h"
 #include "text/tokenizer_vocabulary.h"
 
 namespace ridge {
@@ -47,8 +47,7 @@ class SpecialTokens {
   Found longest_at(const Vocabulary& vocabulary, std::string_view text, bool parse_special) const;
   size_t space_after(TokenId id, std::string_view text) const;
 
-  std::vector<TokenId> sorted_;           // by text; of equal texts the lower id first
-  std::array<uint32_t, 257> first_byte_;  // where in sorted_ the texts beginning with a byte start
+  PieceIndex index_;
   SpecialTokenOptions options_;
 };
 

@@ -13,25 +13,10 @@
 #include <span>
 
 #include "text/charsmap.h"
+#include "text/piece_index.h"
 #include "text/tokenizer_base.h"
 
 namespace ridge {
-
-// Which pieces a text begins with: ids sorted by text, walked down as a trie. 4 bytes per piece.
-class PieceIndex {
- public:
-  PieceIndex(const Vocabulary& vocabulary, std::vector<TokenId> ids);
-
-  // Calls `found(id, bytes)` for each piece that `text`, not empty, begins with; the shortest first.
-  template <class Found>
-  void for_each_prefix(const Vocabulary& vocabulary, std::string_view text, Found found) const;
-
-  uint64_t memory_bytes() const { return sorted_.capacity() * sizeof(TokenId) + sizeof(first_byte_); }
-
- private:
-  std::vector<TokenId> sorted_;
-  std::array<uint32_t, 257> first_byte_;  // where in sorted_ the texts beginning with a byte start
-};
 
 class UnigramTokenizer final : public VocabularyTokenizer {
  public:

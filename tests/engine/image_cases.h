@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/image_model.h"
+#include "engine/image_sampler.h"
 #include "format/safetensors.h"
 #include "tests/golden.h"
 
@@ -58,41 +59,23 @@ inline std::vector<float> flat(Matrix<const float> m) {
   return out;
 }
 
-// v = unguided + scale · (guided − unguided), fused; out may be either.
-inline void guide(std::span<const float> unguided, std::span<const float> guided, float scale, std::span<float> out) {
-  for (size_t i = 0; i < out.size(); ++i) out[i] = std::fma(scale, guided[i] - unguided[i], unguided[i]);
-}
-
-// A step of Euler's from one sigma to the next.
-inline void euler_step(float from, float to, std::span<const float> velocity, std::span<float> x) {
-  const float step = to - from;
-  for (size_t i = 0; i < x.size(); ++i) x[i] = std::fma(step, velocity[i], x[i]);
-}
-
-// steps + 1 sigmas, the last 0: 1 … 1 / steps evenly, each s → shift · s / (1 + (shift − 1) · s).
-inline std::vector<float> schedule(uint32_t steps, double shift) {
-  std::vector<float> out;
-  for (uint32_t k = 0; k < steps; ++k) {
-    const double s = 1.0 - static_cast<double>(k) / static_cast<double>(steps);
-    out.push_back(static_cast<float>(shift * s / (1.0 + (shift - 1.0) * s)));
-  }
-  out.push_back(0.0f);
-  return out;
-}
-
 // Euler's method with guidance between prompt 0 and prompt 1; every step's latent.
 inline std::vector<std::vector<float>> sample(ImageModel& model, std::vector<float> latent,
                                               std::span<const float> sigmas, float cfg) {
-  std::vector<float> v(2 * latent.size());
-  const Matrix<float> velocities(v.data(), 2, latent.size());
+  std::vector<float> both(2 * latent.size());
+  const Matrix<float> velocities(both.data(), 2, latent.size());
   std::vector<std::vector<float>> steps;
-  for (size_t i = 0; i + 1 < sigmas.size(); ++i) {
-    auto done = model.evaluate(i, Matrix<const float>(latent.data(), 1, latent.size()), velocities);
-    EXPECT_TRUE(done.ok()) << done.error().message;
-    guide(velocities.row_span(1), velocities.row_span(0), cfg, velocities.row_span(0));
-    euler_step(sigmas[i], sigmas[i + 1], velocities.row_span(0), latent);
-    steps.push_back(latent);
-  }
+  auto evaluate = [&](const SampleStep& step, std::span<const float> x, std::span<float> v) -> Result<void> {
+    RIDGE_TRY(model.evaluate(step.step, Matrix<const float>(x.data(), 1, x.size()), velocities));
+    combine_guidance(velocities.row_span(0), velocities.row_span(1), cfg, v);
+    return {};
+  };
+  auto after_step = [&](const SampleStep&, std::span<const float> x) -> Result<void> {
+    steps.emplace_back(x.begin(), x.end());
+    return {};
+  };
+  auto done = sample_latents({.kind = SamplerKind::euler}, sigmas, latent, evaluate, after_step);
+  EXPECT_TRUE(done.ok()) << done.error().message;
   return steps;
 }
 

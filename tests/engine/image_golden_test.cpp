@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/image_draw.h"
+#include "engine/image_schedule.h"
 #include "tests/engine/image_cases.h"
 #include "text/image_prompt.h"
 #include "text/tokenizer_file.h"
@@ -74,7 +75,7 @@ TEST_F(TinyAnima, VelocitiesAtThreeSigmas) {
 
 TEST_F(TinyAnima, EveryStepOfEulersMethod) {
   const std::vector<float> sigmas = floats(*golden_, "sigmas");
-  const std::vector<float> own = testing::schedule(8, 3);
+  const std::vector<float> own = flow_sigmas(8, 3);
   ASSERT_EQ(own.size(), sigmas.size());
   for (size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(own[i], sigmas[i], 6e-8) << i;
   auto model = open({sigmas.begin(), sigmas.end() - 1});
@@ -119,7 +120,7 @@ TEST(MiniAnima, FinalLatentsOfSixPrompts) {
   const std::string path = testing::mini_folder() + "/golden.safetensors";
   RIDGE_SKIP_WITHOUT(path, "needs ../shared");
   const Safetensors golden = Safetensors::open(path).value();
-  const std::vector<float> sigmas = testing::schedule(20, 3);
+  const std::vector<float> sigmas = flow_sigmas(20, 3);
   for (int n = 0; n < 6; ++n) {
     const std::string prefix = std::to_string(n);
     ImageJob job{.height = 16,
