@@ -22,7 +22,9 @@ def test_budgets():
         check(rows and len(rows) == len(needs), f"info: {table!r}")
         for row, need in zip(rows, needs):
             context, smallest, resident = row[0], row[1], row[2]
-            check(re.fullmatch(r"\d+M", smallest) and int(smallest[:-1]) << 20 == need["smallest_budget"], f"info: {row} {need}")
+            # Two runs: their heaps differ by some pages, and what is rounded up to MiB may then differ by one.
+            apart = abs((int(smallest[:-1]) << 20) - need["smallest_budget"]) if re.fullmatch(r"\d+M", smallest) else None
+            check(apart in (0, 1 << 20), f"info: {row} {need}")
             works(model, smallest, "ridge info", "--context", context)
             works(model, str(need["smallest_budget"]), "ridge info --json", "--context", context)
             explained = run("run", model, "-p", "the", "-n", "1", "--context", context, "--memory", resident, "--explain").stderr
