@@ -1,4 +1,4 @@
-// Image models for tests: the golden ones beside the repository, run from token ids and noise.
+// Image models for tests: the tiny golden one beside the repository and the demo, run from token ids and noise.
 //
 //   ImageRun run = ImageRun::of(tiny_options(), golden, "", 8);        // all stages
 #pragma once
@@ -17,7 +17,7 @@
 namespace ridge::testing {
 
 inline std::string tiny_folder() { return golden::folder() + "/anima-tiny"; }
-inline std::string mini_folder() { return std::string(RIDGE_SHARED_DIR) + "/models/anima-mini"; }
+inline std::string mini_folder() { return RIDGE_TEST_DATA "/../../demo/anima-mini"; }
 
 inline ImageOptions tiny_options() {
   return {.model = tiny_folder() + "/anima-tiny.safetensors",

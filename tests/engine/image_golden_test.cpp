@@ -117,9 +117,7 @@ TEST(TinyVae, DecodesThePicture) {
 }
 
 TEST(MiniAnima, FinalLatentsOfSixPrompts) {
-  const std::string path = testing::mini_folder() + "/golden.safetensors";
-  RIDGE_SKIP_WITHOUT(path, "needs ../shared");
-  const Safetensors golden = Safetensors::open(path).value();
+  const Safetensors golden = Safetensors::open(testing::mini_folder() + "/golden.safetensors").value();
   const std::vector<float> sigmas = flow_sigmas(20, 3);
   for (int n = 0; n < 6; ++n) {
     const std::string prefix = std::to_string(n);
@@ -153,7 +151,6 @@ constexpr const char* kMiniPrompts[] = {"red apple on a blue background", "cat o
 
 TEST(MiniAnima, SixPromptsFromTextToPicture) {
   const std::string folder = testing::mini_folder();
-  RIDGE_SKIP_WITHOUT(folder + "/golden.safetensors", "needs ../shared");
   const Safetensors golden = Safetensors::open(folder + "/golden.safetensors").value();
   const auto qwen = open_tokenizer_file(folder + "/tokenizer.json").value();
   const auto t5 = open_tokenizer_file(folder + "/spiece.model").value();

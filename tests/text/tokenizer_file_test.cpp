@@ -60,8 +60,7 @@ class IdTensors {
 };
 
 TEST(TokenizerFile, AnimaMinisPrompts) {
-  const std::string folder = shared("models/anima-mini/");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "needs ../shared/models/anima-mini";
+  const std::string folder = RIDGE_TEST_DATA "/../../demo/anima-mini/";
   const auto qwen = opened(folder + "tokenizer.json"), t5 = opened(folder + "spiece.model");
   ASSERT_TRUE(qwen && t5);
   const json prompts = json::parse(std::ifstream(folder + "prompts.json"));
