@@ -18,7 +18,7 @@ import struct
 
 DEMO = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../demo/anima-mini")
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
-POOL = 1 << 18  # different values; a tensor is a row of random pieces of them
+POOL = 1 << 16  # different values; a tensor is a row of random pieces of them
 PIECE = 1 << 15
 
 
