@@ -14,7 +14,7 @@
 #include "format/safetensors.h"
 #include "tests/golden.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 inline std::string tiny_folder() { return golden::folder() + "/anima-tiny"; }
 inline std::string mini_folder() { return RIDGE_TEST_DATA "/../../demo/anima-mini"; }
@@ -79,4 +79,4 @@ inline std::vector<std::vector<float>> sample(ImageModel& model, std::vector<flo
   return steps;
 }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test
