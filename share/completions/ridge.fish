@@ -154,6 +154,9 @@ complete -c ridge -n "$roofline" -l machine -r -F -d 'compute for these profiles
 complete -c ridge -n "$roofline" -l sweep -x -a 'depth type attention context threads' -d 'along one axis'
 complete -c ridge -n "$roofline" -s o -l output -r -F -d 'write a page with charts'
 complete -c ridge -n "$roofline" -l svg -r -F -d 'draw the first scenario'
+complete -c ridge -n "$roofline" -l db -r -F -d 'keep the points here'
+complete -c ridge -n "$roofline" -l label -x -d 'name of this run'
+complete -c ridge -n "$roofline" -l history -d 'compare the runs kept in it'
 complete -c ridge -n "$roofline" -l paper-compat -d 'the figures of RooflineBench'
 complete -c ridge -n "$roofline" -l csv -d 'comma-separated values'
 
