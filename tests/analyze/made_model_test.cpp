@@ -7,7 +7,7 @@
 #include "analyze/sweep_models.h"
 #include "format/gguf.h"
 #include "tensor/quantize.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
@@ -29,13 +29,13 @@ MadeModel make(const ModelShape& shape, const std::string& folder) {
 std::string bytes_of(const Gguf& file, const std::string& tensor) {
   const GgufTensor* t = file.find(tensor);
   if (t == nullptr) return "";
-  const std::vector<uint8_t> bytes = testing::read_file(file.files()[0].path);
+  const std::vector<uint8_t> bytes = test::read_file(file.files()[0].path);
   return {bytes.begin() + static_cast<ptrdiff_t>(t->offset),
           bytes.begin() + static_cast<ptrdiff_t>(t->offset + t->bytes)};
 }
 
 TEST(MadeModel, ARandomModelIsOneThatRuns) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   for (bool latent : {false, true}) {
     ModelShape shape = small(Type::Q8_0);
     if (latent) {
@@ -59,7 +59,7 @@ TEST(MadeModel, ARandomModelIsOneThatRuns) {
 }
 
 TEST(MadeModel, LayersAreLeftOutAndRepeated) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const MadeModel base = make(small(Type::F32), folder.path());
   const Gguf before = Gguf::open(base.path()).value();
   for (uint32_t layers : {1u, 5u}) {
@@ -81,7 +81,7 @@ TEST(MadeModel, LayersAreLeftOutAndRepeated) {
 }
 
 TEST(MadeModel, WeightsAreTheSameInAnotherType) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const MadeModel base = make(small(Type::F32), folder.path());
   const Gguf before = Gguf::open(base.path()).value();
   auto made = change_model(base.path(), {.type = Type::Q8_0}, {.name = "changed", .folder = folder.path()});
@@ -101,7 +101,7 @@ TEST(MadeModel, WeightsAreTheSameInAnotherType) {
 }
 
 TEST(SweepModels, AttentionOfAFileTakesItsSizes) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const MadeModel base = make(small(Type::Q4_0), folder.path());
   auto models = sweep_models(Sweep::attention, base.path());
   ASSERT_TRUE(models.ok()) << models.error().message;
