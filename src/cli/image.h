@@ -18,7 +18,8 @@ struct ImageFlags {
   std::string inputs, dump;                     // stages
   std::optional<std::string> prompt, negative;  // pictures
   std::string repeat, output;
-  std::string size = "512x512", sampler = "euler";
+  std::string size;  // empty: what the bundle says
+  std::string sampler = "euler";
   std::optional<uint64_t> seed;
   uint32_t steps = 28;
   double cfg = 4, shift = 3;
