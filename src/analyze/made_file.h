@@ -2,7 +2,7 @@
 //
 //   MadeFile file = RIDGE_TRY(MadeFile::create(metadata, tensors, options));     // fills in the offsets
 //   for (const GgufTensor& t : tensors) { RIDGE_TRY(file.pad_to(t.offset)); RIDGE_TRY(file.append(bytes)); }
-//   return MadeModel(std::move(file).spool());
+//   return MadeModel(RIDGE_TRY(std::move(file).spool()));
 #pragma once
 
 #include <span>
@@ -19,11 +19,15 @@ class MadeFile {
                                  const MadeOptions& options);
   Result<void> append(std::span<const uint8_t> bytes);
   Result<void> pad_to(uint64_t offset);  // from what was written; not backwards
-  SpoolFile spool() && { return std::move(spool_); }
+  Result<SpoolFile> spool() &&;
 
  private:
   explicit MadeFile(SpoolFile spool) : spool_(std::move(spool)) {}
+  uint64_t size() const { return spool_.size() + pending_.size(); }
+
   SpoolFile spool_;
+  // A spool waits for the device at every append: small tensors are written together.
+  std::vector<uint8_t> pending_;
 };
 
 }  // namespace ridge

@@ -127,11 +127,23 @@ Result<MadeFile> MadeFile::create(const Metadata& metadata, std::vector<GgufTens
   return file;
 }
 
-Result<void> MadeFile::append(std::span<const uint8_t> bytes) { return spool_.append(bytes); }
+Result<void> MadeFile::append(std::span<const uint8_t> bytes) {
+  constexpr size_t kPiece = 512 * 1024;
+  pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+  if (pending_.size() < kPiece) return {};
+  RIDGE_TRY(spool_.append(pending_));
+  pending_.clear();
+  return {};
+}
 
 Result<void> MadeFile::pad_to(uint64_t offset) {
-  const std::vector<uint8_t> zeros(offset - spool_.size());
-  return spool_.append(zeros);
+  const std::vector<uint8_t> zeros(offset - size());
+  return append(zeros);
+}
+
+Result<SpoolFile> MadeFile::spool() && {
+  RIDGE_TRY(spool_.append(pending_));
+  return std::move(spool_);
 }
 
 Result<MadeModel> change_model(const std::string& path, const ModelChange& change, const MadeOptions& options) {
@@ -166,7 +178,7 @@ Result<MadeModel> change_model(const std::string& path, const ModelChange& chang
     RIDGE_TRY(out.pad_to(plan.tensors[i].offset));
     RIDGE_TRY(copy_tensor(file, *plan.sources[i], plan.tensors[i], out));
   }
-  return MadeModel(std::move(out).spool());
+  return MadeModel(RIDGE_TRY(std::move(out).spool()));
 }
 
 }  // namespace ridge

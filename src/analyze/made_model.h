@@ -39,7 +39,7 @@ struct ModelChange {
   std::optional<Type> type;  // of all matrices but routers; those whose columns are no whole blocks become F16
 };
 
-// Takes no more memory than the file's header and two MiB. Bad input for packs, and for models whose layers differ in
+// Takes no more memory than the file's header and three MiB. Bad input for packs, and for models whose layers differ in
 // more than their numbers say (leading dense layers keep their count). `type` is one that can_quantize().
 Result<MadeModel> change_model(const std::string& path, const ModelChange& change, const MadeOptions& options);
 

@@ -155,7 +155,7 @@ Result<MadeModel> random_model(const ModelShape& shape, const MadeOptions& optio
       RIDGE_TRY(MadeFile::create(metadata_of(shape, architecture_of(shape), options.name), tensors, options));
   RowPool pool;
   for (const GgufTensor& t : tensors) RIDGE_TRY(write_tensor(t, pool, out));
-  return MadeModel(std::move(out).spool());
+  return MadeModel(RIDGE_TRY(std::move(out).spool()));
 }
 
 Result<ModelShape> shape_of(const Model& model) {
