@@ -16,7 +16,7 @@ _ridge_options() {
       echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --trace --db --label --compare"
       ;;
     roofline)
-      echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --paper-compat --json --csv"
+      echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --db --label --history --paper-compat --json --csv"
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --storage --output --json" ;;

@@ -13,17 +13,18 @@ double square(double x) { return x * x; }
 }  // namespace
 
 std::string_view name_of(Roof roof) {
-  constexpr std::string_view kNames[] = {"none", "memory", "storage", "int8", "float"};
+  constexpr std::string_view kNames[] = {"none", "memory", "storage", "int8", "float", "format"};
   return kNames[static_cast<size_t>(roof)];
 }
 
-double RoofTimes::bound_s() const { return std::max({memory_s, storage_s, compute_s()}); }
+double RoofTimes::bound_s() const { return std::max({memory_s, storage_s, compute_s(), format_s}); }
 
 Roof RoofTimes::roof() const {
   const double bound = bound_s();
   if (bound <= 0) return Roof::none;
   if (bound == storage_s) return Roof::storage;
   if (bound == memory_s) return Roof::memory;
+  if (bound == format_s) return Roof::format;
   return int8_s >= float_s ? Roof::int8 : Roof::floats;
 }
 
@@ -31,7 +32,8 @@ RoofTimes roof_times(const Work& work, const MachineRoofs& roofs) {
   return {.memory_s = seconds_at(work.bytes(), roofs.read_gb_per_s),
           .storage_s = seconds_at(work.streamed_bytes, roofs.storage_gb_per_s),
           .int8_s = seconds_at(static_cast<double>(work.cost.int_ops), roofs.int8_gops),
-          .float_s = seconds_at(static_cast<double>(work.cost.flops), roofs.float_gops)};
+          .float_s = seconds_at(static_cast<double>(work.cost.flops), roofs.float_gops),
+          .format_s = seconds_at(static_cast<double>(work.cost.memory_bytes), roofs.format_gb_per_s)};
 }
 
 Placed place(const Work& work, double seconds, const MachineRoofs& roofs) {

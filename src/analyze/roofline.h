@@ -22,6 +22,7 @@ struct MachineRoofs {
   double read_gb_per_s = 0;     // of the footprint that the work reads, in whatever level it lives
   double storage_gb_per_s = 0;  // of streamed weights
   double int8_gops = 0, float_gops = 0;
+  double format_gb_per_s = 0;  // of weights unpacked and multiplied in a cache, by their types (format_roof.h)
 };
 
 // What is done: counts, and what of the weights comes from storage.
@@ -33,12 +34,12 @@ struct Work {
   double bytes() const { return static_cast<double>(cost.memory_bytes + cost.kv_bytes); }
 };
 
-enum class Roof : uint8_t { none, memory, storage, int8, floats };
+enum class Roof : uint8_t { none, memory, storage, int8, floats, format };
 std::string_view name_of(Roof roof);  // "memory", …
 
 // The least seconds that each roof allows; 0 where it is not known.
 struct RoofTimes {
-  double memory_s = 0, storage_s = 0, int8_s = 0, float_s = 0;
+  double memory_s = 0, storage_s = 0, int8_s = 0, float_s = 0, format_s = 0;
   // The same units multiply bytes and floats, so those times add up.
   double compute_s() const { return int8_s + float_s; }
   double bound_s() const;
@@ -54,7 +55,7 @@ struct Placed {
   double peak = 0;         // π: of the work's mix of int8 and float operations
   double ridge = 0;        // OI where π meets the memory roof
   Roof roof = Roof::none;
-  double roof_ops_per_s = 0;  // min(π, OI · β), or less where storage is slower
+  double roof_ops_per_s = 0;  // min(π, OI · β), or less where storage or unpacking is slower
   double eta = 0;             // P by that: at most 1 unless something was counted or measured wrong
   // Distance to the ridge in octaves: sqrt(log2²(ridge / OI) + log2²(π / P)) left of it, log2(π / P) on its right.
   double phi = 0;

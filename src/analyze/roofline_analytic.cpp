@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "analyze/format_roof.h"
+
 namespace ridge {
 namespace {
 
@@ -21,17 +23,25 @@ class Analytic {
         machine_(machine),
         rules_(options.rules),
         decode_program_(model.program({.tokens = 1, .outputs = 1, .role = TokenRole::generated},
-                                      {.exact = rules_.exact, .kv_type = rules_.kv_type})) {}
+                                      {.exact = rules_.exact, .kv_type = rules_.kv_type})) {
+    if (rules_.exact) return;  // the rates are those of the usual kernels
+    formats_ = format_roofs(decode_program_, model.head().id, machine.formats, machine.most_threads());
+  }
 
   void add(const Scenario& scenario, const PhaseShape& phase, RooflineReport& report) const {
     const bool prefill = phase.phase == BenchTest::prefill;
     const PhaseCost cost =
         prefill ? prefill_phase(model_, phase.shape, rules_) : decode_phase(model_, phase.shape, rules_);
     if (cost.passes == 0) return;
-    RooflinePoint all = point(scenario, phase, cost, {cost.total(), 0});
+    RooflinePoint all = point(scenario, phase, cost, {cost.total(), 0}, prefill ? 0 : formats_.whole);
+    auto format_of = [&](size_t op) { return prefill ? 0 : formats_.of[op]; };
     // One operator after the other: each is under its own roof.
     double seconds = 0;
-    for (const Cost& c : cost.operators) seconds += roof_times({c, 0}, all.roofs).bound_s();
+    for (size_t i = 0; i < kOperators; ++i) {
+      MachineRoofs roofs = all.roofs;
+      roofs.format_gb_per_s = format_of(i);
+      seconds += roof_times({cost.operators[i], 0}, roofs).bound_s();
+    }
     all.seconds = all.seconds_low = all.seconds_high = seconds;
     all.bound_s = seconds;
     all.placed = place(all.work, seconds, all.roofs);
@@ -41,7 +51,7 @@ class Analytic {
     for (size_t i = 0; i < kOperators; ++i) {
       const Operator op = static_cast<Operator>(i);
       if (op == Operator::other || Work{cost[op], 0}.ops() == 0) continue;
-      RooflinePoint p = point(scenario, phase, cost, {cost[op], 0});
+      RooflinePoint p = point(scenario, phase, cost, {cost[op], 0}, format_of(i));
       p.op = name_of(op);
       p.share = p.seconds / all.seconds;
       p.sentence = describe(p);
@@ -50,8 +60,8 @@ class Analytic {
   }
 
  private:
-  RooflinePoint point(const Scenario& scenario, const PhaseShape& phase, const PhaseCost& cost,
-                      const Work& work) const {
+  RooflinePoint point(const Scenario& scenario, const PhaseShape& phase, const PhaseCost& cost, const Work& work,
+                      double format_gb_per_s) const {
     RooflinePoint p;
     p.model = model_.config().name;
     p.machine = machine_.name;
@@ -68,7 +78,9 @@ class Analytic {
     p.footprint_bytes = static_cast<uint64_t>(whole.bytes() / static_cast<double>(cost.passes));
     p.level = machine_.reads.empty() ? "DRAM" : "memory";
     p.work = work;
-    p.roofs = p.upper = roofs_of(machine_, p.footprint_bytes);
+    p.roofs = roofs_of(machine_, p.footprint_bytes);
+    p.roofs.format_gb_per_s = format_gb_per_s;
+    p.upper = p.roofs;
     p.bound_s = p.seconds = p.seconds_low = p.seconds_high = roof_times(work, p.roofs).bound_s();
     if (p.seconds > 0) p.placed = place(work, p.seconds, p.roofs);
     return p;
@@ -78,6 +90,7 @@ class Analytic {
   const MachineProfile& machine_;
   CostRules rules_;
   Program decode_program_;
+  FormatRoofs formats_;
 };
 
 }  // namespace

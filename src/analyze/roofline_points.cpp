@@ -36,6 +36,8 @@ std::string bound_text(const RooflinePoint& p) {
                                : (p.placed.roof == Roof::int8 ? "int8 multiply-adds" : "float multiply-adds");
       return fmt::format("{}: {} of {}", what, percent(p.placed.eta), rate(p.placed.peak * 1e-9, "Gop/s"));
     }
+    case Roof::format:
+      return fmt::format("unpacking weights: {} of {}", percent(p.placed.eta), rate(p.roofs.format_gb_per_s, "GB/s"));
     case Roof::none:
       break;
   }

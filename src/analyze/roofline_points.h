@@ -94,6 +94,8 @@ struct RooflineModel {
 struct RooflineReport {
   BenchMachine machine;
   std::string version, numerics = "default", label;
+  std::string kv_type;         // of the keys and values
+  uint64_t memory_budget = 0;  // 0: none
   std::vector<RooflineModel> models;
   std::vector<RooflinePoint> points;
   std::vector<std::string> notes;  // what a sweep shows

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "analyze/bench_stats.h"
+#include "analyze/format_roof.h"
 #include "analyze/roofs.h"
 #include "analyze/stream_reads.h"
 #include "machine/cpu.h"
@@ -27,9 +28,10 @@ double seconds_of(std::chrono::nanoseconds time) { return std::chrono::duration<
 // The roofs of one moment; memory at the footprint of all that a pass reads, and at that of each operator alone.
 struct RoofsNow {
   MachineRoofs whole;
-  std::array<double, kOperators> read_gb_per_s{};
+  std::array<double, kOperators> read_gb_per_s{}, format_gb_per_s{};
   MachineRoofs of(Operator op) const {
     MachineRoofs roofs = whole;
+    roofs.format_gb_per_s = format_gb_per_s[static_cast<size_t>(op)];
     const double own = read_gb_per_s[static_cast<size_t>(op)];
     if (own > 0) roofs.read_gb_per_s = own;
     return roofs;
@@ -41,7 +43,9 @@ RoofsNow better(const RoofsNow& a, const RoofsNow& b) {
   RoofsNow best{.whole = {.read_gb_per_s = std::max(a.whole.read_gb_per_s, b.whole.read_gb_per_s),
                           .storage_gb_per_s = std::max(a.whole.storage_gb_per_s, b.whole.storage_gb_per_s),
                           .int8_gops = std::max(a.whole.int8_gops, b.whole.int8_gops),
-                          .float_gops = std::max(a.whole.float_gops, b.whole.float_gops)}};
+                          .float_gops = std::max(a.whole.float_gops, b.whole.float_gops),
+                          .format_gb_per_s = std::max(a.whole.format_gb_per_s, b.whole.format_gb_per_s)},
+                .format_gb_per_s = a.format_gb_per_s};
   for (size_t i = 0; i < kOperators; ++i) best.read_gb_per_s[i] = std::max(a.read_gb_per_s[i], b.read_gb_per_s[i]);
   return best;
 }
@@ -59,6 +63,7 @@ struct Test {
   std::array<double, kOperators> streamed_bytes{};
   MemoryReads reads;  // of everything, and of each operator's own weights, keys and values
   std::array<MemoryReads, kOperators> operator_reads;
+  FormatRoofs formats, upper_formats;  // of decode; prompts unpack once for many tokens
   SchedWatch watch;
   std::vector<Sample> samples;
   std::vector<RoofsNow> roofs;  // every measurement
@@ -179,6 +184,15 @@ void Run::count() {
   }
   decode_program_ = model.program({.tokens = 1, .outputs = 1, .role = TokenRole::generated},
                                   {.exact = rules.exact, .kv_type = rules.kv_type});
+  if (options_.formats.empty() || rules.exact) return;  // the rates are those of the usual kernels
+  auto of = [&](std::span<const FormatPoint> rates) {
+    return format_roofs(decode_program_, model.head().id, rates, engine_->threads());
+  };
+  for (Test& t : tests_) {
+    if (t.phase.phase != BenchTest::decode) continue;
+    t.formats = of(options_.formats);
+    t.upper_formats = of(upper_rates(options_.formats));
+  }
 }
 
 Result<void> Run::bring_to(uint64_t depth) {
@@ -239,6 +253,8 @@ Result<RoofsNow> Run::roofs_now(Test& test) {
   const ComputePeaks peaks = measure_peaks(*engine_->machinery().pool);
   now.whole.int8_gops = peaks.int8_gops;
   now.whole.float_gops = peaks.float_gops;
+  now.whole.format_gb_per_s = test.formats.whole;
+  now.format_gb_per_s = test.formats.of;
   test.roofs.push_back(now);
   return now;
 }
@@ -286,12 +302,15 @@ MachineRoofs each_roof(const List& list, Roofs roofs, Figure figure) {
   return {.read_gb_per_s = one(&MachineRoofs::read_gb_per_s),
           .storage_gb_per_s = one(&MachineRoofs::storage_gb_per_s),
           .int8_gops = one(&MachineRoofs::int8_gops),
-          .float_gops = one(&MachineRoofs::float_gops)};
+          .float_gops = one(&MachineRoofs::float_gops),
+          .format_gb_per_s = one(&MachineRoofs::format_gb_per_s)};
 }
 
 MachineRoofs upper_limits(const Test& test, std::optional<Operator> op) {
-  return each_roof(
+  MachineRoofs limits = each_roof(
       test.roofs, [&](const RoofsNow& r) { return roofs_of(r, op); }, upper_limit);
+  limits.format_gb_per_s = op ? test.upper_formats.of[static_cast<size_t>(*op)] : test.upper_formats.whole;
+  return limits;
 }
 
 double median_seconds(const Test& test, std::optional<Operator> op) {
@@ -382,7 +401,9 @@ RooflinePoint Run::point(const Scenario& scenario, const Test& test) const {
   p.bound_s = 0;
   for (size_t i = 0; i < kOperators; ++i) {
     const Operator op = static_cast<Operator>(i);
-    p.bound_s += roof_times(test.work(op), p.roofs).bound_s();
+    MachineRoofs roofs = p.roofs;
+    roofs.format_gb_per_s = test.formats.of[i];
+    p.bound_s += roof_times(test.work(op), roofs).bound_s();
   }
   if (p.phase == BenchTest::decode) {
     p.advice = advice_for(p.work, p.roofs, decode_program_, test.cost.passes, engine_->kv_type());
@@ -434,6 +455,8 @@ Result<void> Run::measure(RooflineReport& report) {
   for (Test& t : tests_) find_memory(t);
   for (int r = 0; r < options_.repetitions && !interrupted(); ++r) RIDGE_TRY(round());
   RIDGE_TRY(look_again());
+  report.kv_type = name_of(engine_->kv_type());
+  report.memory_budget = options_.engine.memory.value_or(0);
   report.machine.isa = name_of(engine_->kernels().kernels.isa);
   const Model& model = engine_->model();
   report.models.push_back({.name = name_,

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "analyze/roofline_points.h"
+#include "machine/profile.h"
 
 namespace ridge {
 
@@ -20,6 +21,7 @@ struct RooflineOptions {
   std::vector<Scenario> scenarios;
   uint64_t decode_tokens = 32;  // of an answer that are measured, at its middle depth
   int repetitions = 3;
+  std::vector<FormatPoint> formats = {};  // rates of one core by type (measure_formats), empty: not known
   const std::atomic<bool>* interrupted = nullptr;
   std::function<void(uint64_t tokens)> progress = nullptr;  // so many tokens more are done
 };

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/common.h"
 #include "cli/image.h"
+#include "cli/image_defaults.h"
 #include "cli/image_made.h"
 #include "cli/image_recipe.h"
 #include "cli/image_reference.h"
@@ -61,6 +62,7 @@ Result<Size> parse_size(const std::string& text) {
 Result<ImageRecipe> recipe_of(ImageFlags& flags) {
   RIDGE_TRY(require_utf8(*flags.prompt, "the prompt"));
   if (flags.negative) RIDGE_TRY(require_utf8(*flags.negative, "the negative prompt"));
+  if (flags.size.empty()) flags.size = RIDGE_TRY(default_size(flags.bundle));
   const Size size = RIDGE_TRY(parse_size(flags.size));
   ImageRecipe r{.prompt = *flags.prompt,
                 .negative = flags.negative.value_or(""),
@@ -234,7 +236,7 @@ Result<void> refuse_beside_stages(const CLI::App& command) {
 void add_picture_flags(CLI::App& command, ImageFlags& flags) {
   command.add_option("-p,--prompt", flags.prompt, "what to draw")->type_name("TEXT");
   command.add_option("-n,--negative", flags.negative, "what not")->type_name("TEXT");
-  command.add_option("--size", flags.size, "in pixels (512x512)")->type_name("WxH");
+  command.add_option("--size", flags.size, "in pixels (the bundle's, or 512x512)")->type_name("WxH");
   command.add_option("--sampler", flags.sampler, "euler, euler_a, dpmpp_2m or er_sde")->type_name("NAME");
   command.add_option("--seed", flags.seed, "the same seed, the same picture")->type_name("N");
   command.add_option("--batch", flags.batch, "so many pictures, of seeds N, N + 1, …")->type_name("K");

@@ -18,7 +18,8 @@ struct ImageFlags {
   std::string inputs, dump;                     // stages
   std::optional<std::string> prompt, negative;  // pictures
   std::string repeat, output;
-  std::string size = "512x512", sampler = "euler";
+  std::string size;  // empty: what the bundle says
+  std::string sampler = "euler";
   std::optional<std::string> spectrum;
   bool reference = false, json = false, stats = false;
   std::string lifecycle = "stream";

@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "analyze/kernel_bench.h"
 #include "analyze/roofline_analytic.h"
 #include "analyze/roofline_run.h"
 #include "analyze/roofline_sweep.h"
 #include "analyze/shape_model.h"
+#include "analyze/sweep_models.h"
 #include "base/log.h"
 #include "base/number_list.h"
 #include "base/progress.h"
@@ -21,8 +23,10 @@
 #include "machine/cpu.h"
 #include "model/model_file.h"
 #include "report/paper_report.h"
+#include "report/roofline_history.h"
 #include "report/roofline_html.h"
 #include "report/roofline_report.h"
+#include "report/roofline_store.h"
 
 namespace ridge::cli {
 namespace {
@@ -33,10 +37,12 @@ constexpr const char* kExamples =
     "  ridge roofline a.gguf b.gguf --scenarios siso,liso --lengths 64,1024\n"
     "  ridge roofline model.gguf --memory 300M --json\n"
     "  ridge roofline shape:llama-3.2-1b --machine m1-pro.toml rtx-3090.toml\n"
-    "  ridge roofline model.gguf --sweep context -o report.html\n"
+    "  ridge roofline model.gguf --sweep depth -o report.html\n"
+    "  ridge roofline model.gguf --db runs.sqlite --label before\n"
+    "  ridge roofline --history --db runs.sqlite\n"
     "  ridge roofline --paper-compat\n\n"
     "A model may be a shape without weights: shape:NAME, or a .json file that\n"
-    "describes one; it needs --machine.\n"
+    "describes one; without --machine it is run with random weights.\n"
     "Exit code 70: a point lies above its roof, so something is counted or\n"
     "measured wrong; the report is written all the same.";
 
@@ -46,8 +52,8 @@ struct Flags {
   std::string scenarios = "siso,liso,silo,lilo", lengths = "128,4096";
   uint64_t decode_tokens = 32;
   int repetitions = 3;
-  std::optional<std::string> sweep, html, svg;
-  bool json = false, csv = false, paper = false;
+  std::optional<std::string> sweep, html, svg, db, label;
+  bool json = false, csv = false, paper = false, history = false;
 };
 
 Result<RooflineFormat> format_of(const Flags& flags) {
@@ -93,8 +99,10 @@ Result<std::vector<std::unique_ptr<Model>>> models_of(const std::string& name, c
   std::vector<std::unique_ptr<Model>> models;
   if (!is_shape(name)) {
     if (sweep && is_of_shapes(*sweep)) {
-      return usage_error(fmt::format("--sweep {} varies a shape: give shape:NAME or a .json file instead of {}",
-                                     name_of(*sweep), name));
+      return usage_error(
+          fmt::format("--sweep {} on a --machine varies a shape: give shape:NAME or a .json file "
+                      "instead of {}, or leave --machine out to measure it",
+                      name_of(*sweep), name));
     }
     models.push_back(RIDGE_TRY(Model::open(RIDGE_TRY(resolve_model(name)))));
     return models;
@@ -128,6 +136,7 @@ Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   AnalyticOptions options;
   options.scenarios = RIDGE_TRY(scenarios_of(flags, sweep));
   if (flags.engine.kv_type) options.rules.kv_type = RIDGE_TRY(parse_kv_type(*flags.engine.kv_type));
+  report.kv_type = name_of(options.rules.kv_type);
   options.rules.exact = RIDGE_TRY(parse_numerics(flags.engine.numerics)) == Numerics::exact;
   std::vector<MachineProfile> machines;
   for (const std::string& machine : flags.machines)
@@ -158,26 +167,61 @@ std::vector<int> thread_counts(int most) {
   return counts;
 }
 
+// One engine to measure: a model as it is, or one that is made for it.
+struct Job {
+  std::string model;  // as the user named it
+  std::optional<SweepModel> made;
+};
+
+Result<std::vector<Job>> jobs_of(const Flags& flags, const std::optional<Sweep>& sweep) {
+  std::vector<Job> jobs;
+  for (const std::string& model : flags.models) {
+    const bool shape = is_shape(model), varied = sweep && is_of_shapes(*sweep);
+    if (!shape && !varied) {
+      jobs.push_back({.model = model, .made = std::nullopt});
+      continue;
+    }
+    const std::optional<Sweep> of_models = varied ? sweep : std::nullopt;
+    for (SweepModel& m : RIDGE_TRY(shape ? sweep_models(of_models, RIDGE_TRY(shape_named(model)))
+                                         : sweep_models(*sweep, RIDGE_TRY(resolve_model(model))))) {
+      jobs.push_back({.model = model, .made = std::move(m)});
+    }
+  }
+  return jobs;
+}
+
 Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, RooflineReport& report) {
   RooflineOptions options;
   options.scenarios = RIDGE_TRY(scenarios_of(flags, sweep));
   options.decode_tokens = flags.decode_tokens;
   options.repetitions = flags.repetitions;
   options.interrupted = &interrupt_flag();
+  const std::vector<Job> jobs = RIDGE_TRY(jobs_of(flags, sweep));
+  // Before an engine opens, so that what this takes does not come on top of its budget.
+  options.formats = RIDGE_TRY(measure_formats(true));
   std::vector<int> threads = {0};  // as the engine's flags say
   if (sweep == Sweep::threads) threads = thread_counts(flags.engine.threads.value_or(report.machine.cpus));
-  Progress bar("measuring", roofline_work(options) * flags.models.size() * threads.size(), ProgressUnit::items);
+  Progress bar("measuring", roofline_work(options) * jobs.size() * threads.size(), ProgressUnit::items);
   options.progress = [&](uint64_t tokens) { bar.advance(tokens); };
-  for (const std::string& model : flags.models) {
+  std::map<std::string, uint32_t> layers;
+  for (const Job& job : jobs) {
     EngineFlags engine = flags.engine;
-    engine.model = model;
+    engine.model = job.model;
+    std::optional<MadeModel> made;
+    if (job.made) {
+      made.emplace(RIDGE_TRY(job.made->make()));
+      engine.model = made->path();
+      layers[job.made->name] = job.made->layers;
+    }
     options.engine = RIDGE_TRY(engine_options(engine));
     for (int count : threads) {
       if (count > 0) options.engine.threads = count;
       RIDGE_TRY(measure_roofline(options, report));
+      report.models.back().path = job.model;
       if (report.interrupted) return {};
     }
   }
+  if (sweep == Sweep::depth) note_depth(report, report.machine.cpu, layers);
   return {};
 }
 
@@ -218,8 +262,27 @@ Result<void> verdict(const RooflineReport& report) {
     ++count;
   }
   if (first == nullptr) return {};
-  return Error{ErrorCode::bug, fmt::format("{} of {} points above their roofs; {}, {}: {}", count, report.points.size(),
-                                           first->model, first->scenario, first->sentence)};
+  // Where others used the machine, roofs that are too low explain it better than a wrong count.
+  const std::string contended =
+      first->contention.empty() ? "" : fmt::format("; contended while measured: {}", first->contention);
+  return Error{ErrorCode::bug,
+               fmt::format("{} of {} points above their roofs; {}, {}: {}{}", count, report.points.size(), first->model,
+                           first->scenario, first->sentence, contended)};
+}
+
+// What was kept before; nothing is measured.
+Result<void> history(const Flags& flags, RooflineFormat format) {
+  if (!flags.db) return usage_error("--history: name the SQLite file of earlier runs with --db");
+  const RooflineStore store = RIDGE_TRY(RooflineStore::open_existing(*flags.db));
+  return print(roofline_history(RIDGE_TRY(store.history(flags.models)), format));
+}
+
+Result<void> keep(const Flags& flags, RooflineStore& store, const RooflineReport& report) {
+  if (report.points.empty()) return {};
+  const int64_t number = RIDGE_TRY(store.save(report));
+  note(fmt::format("kept as run {}{} in {}", number, flags.label ? fmt::format(" ('{}')", *flags.label) : "",
+                   *flags.db));
+  return {};
 }
 
 Result<void> run(const Flags& flags) {
@@ -229,27 +292,25 @@ Result<void> run(const Flags& flags) {
     if (format == RooflineFormat::csv) return usage_error("--paper-compat prints tables, or JSON with --json");
     return print(format == RooflineFormat::json ? paper_json().dump(2) + "\n" : paper_text());
   }
+  if (flags.history) return history(flags, format);
   if (flags.models.empty()) return usage_error("a MODEL is missing; see `ridge roofline --help`");
   if (flags.decode_tokens < 1) return usage_error("--tokens 0 measures no decoding: give 1 or more");
   RooflineReport report;
   report.version = RIDGE_VERSION;
   report.numerics = flags.engine.numerics;
+  report.label = flags.label.value_or("");
   report.machine = this_machine();
-  const bool shapes = std::any_of(flags.models.begin(), flags.models.end(), is_shape);
-  if (shapes && flags.machines.empty()) {
-    return usage_error("a shape has no weights to run: name machines to place it on with --machine");
-  }
   std::optional<Sweep> sweep;
   if (flags.sweep) sweep = RIDGE_TRY(parse_sweep(*flags.sweep));
-  if (sweep && is_of_shapes(*sweep) && flags.machines.empty()) {
-    return usage_error(fmt::format("--sweep {} is computed: name machines with --machine", *flags.sweep));
-  }
   RIDGE_TRY(check_outputs(flags));
+  std::optional<RooflineStore> store;
+  if (flags.db) store = RIDGE_TRY(RooflineStore::open(*flags.db));
   RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
   if (flags.html) RIDGE_TRY(write_text(*flags.html, roofline_html(report, {.command = command_of(flags)})));
   if (flags.svg) RIDGE_TRY(write_text(*flags.svg, first_roofline_svg(report)));
+  if (store) RIDGE_TRY(keep(flags, *store, report));
   return verdict(report);
 }
 
@@ -272,6 +333,9 @@ void add_roofline(CLI::App& app) {
   add("--sweep", flags->sweep, "AXIS", "along depth, type, attention, context or threads");
   add("-o,--output", flags->html, "FILE", "also write a page with charts (HTML)");
   add("--svg", flags->svg, "FILE", "also draw the first scenario");
+  add("--db", flags->db, "FILE", "also keep the points in this SQLite file");
+  add("--label", flags->label, "NAME", "name of this run in it");
+  command->add_flag("--history", flags->history, "compare the runs kept in it, of these models or all");
   command->add_flag("--paper-compat", flags->paper, "the figures of RooflineBench, and the physical ones");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--csv", flags->csv, "print comma-separated values");

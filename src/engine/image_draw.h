@@ -43,7 +43,7 @@ struct DrawRequest {
   uint32_t steps = 28;                 // 1 … kMostDrawSteps
   float cfg = 4;                       // guidance; 1: none, and half the work
   float shift = 3;                     // of the schedule towards noise, 0.01 … 100
-  SamplerOptions sampler;              // with a seed for each picture
+  ImageSamplerOptions sampler;         // with a seed for each picture
   // [pictures, 16, height / 8, width / 8] to begin with instead of the seeds' own noise; empty: that.
   std::vector<float> noise = {};
   std::optional<ForecastOptions> forecast = {};  // most steps are predicted

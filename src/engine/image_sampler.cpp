@@ -28,7 +28,7 @@ constexpr Row kRows[] = {
 
 // What the steps of one picture share. `denoised` is x₀ of this step; what lies in the others is the sampler's.
 struct Run {
-  const SamplerOptions& options;
+  const ImageSamplerOptions& options;
   std::span<const float> sigmas;
   std::span<float> x;
   std::span<float> velocity, scratch_a, scratch_b, scratch_c;
@@ -48,7 +48,7 @@ void add_scaled(std::span<float> x, double scale, std::span<const float> other) 
 }
 
 // The noise of step i, for each picture from its own seed.
-void fill_step_noise(const SamplerOptions& options, size_t i, std::span<float> out) {
+void fill_step_noise(const ImageSamplerOptions& options, size_t i, std::span<float> out) {
   const size_t each = out.size() / options.seeds.size();
   for (size_t k = 0; k < options.seeds.size(); ++k) {
     fill_noise(options.seeds[k], noise_of_step(static_cast<uint32_t>(i)), out.subspan(k * each, each));
@@ -182,7 +182,7 @@ Result<SamplerKind> parse_sampler(std::string_view name) {
 
 uint64_t sampler_floats(SamplerKind kind, size_t elements) { return row_of(kind).buffers * uint64_t{elements}; }
 
-Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+Result<void> sample_latents(const ImageSamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
                             VelocityFunction velocity, StepFunction after_step) {
   RIDGE_CHECK(sigmas.size() >= 2 && sigmas.front() <= 1 && sigmas.back() >= 0, "sigmas from at most 1 to at least 0");
   RIDGE_CHECK(std::adjacent_find(sigmas.begin(), sigmas.end(), std::less_equal<>()) == sigmas.end(), "sigmas fall");
@@ -204,7 +204,7 @@ Result<void> sample_latents(const SamplerOptions& options, std::span<const float
   return {};
 }
 
-Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+Result<void> sample_latents(const ImageSamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
                             VelocityFunction velocity) {
   return sample_latents(options, sigmas, x, velocity,
                         [](const SampleStep&, std::span<const float>) -> Result<void> { return {}; });

@@ -34,7 +34,7 @@ std::string_view name_of(SamplerKind kind);
 // Usage error that lists the names.
 Result<SamplerKind> parse_sampler(std::string_view name);
 
-struct SamplerOptions {
+struct ImageSamplerOptions {
   SamplerKind kind = SamplerKind::euler;
   // Of the noise that euler_a and er_sde add (image_noise.h). As many pictures go together as there are seeds, one
   // after the other in x, and each is the same as if it went alone.
@@ -55,9 +55,9 @@ using StepFunction = FunctionRef<Result<void>(const SampleStep& step, std::span<
 
 // Takes `x`, [seeds, elements of a latent], from sigmas.front() to sigmas.back(). `sigmas` fall strictly, from at most
 // 1 to at least 0; two or more.
-Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+Result<void> sample_latents(const ImageSamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
                             VelocityFunction velocity, StepFunction after_step);
-Result<void> sample_latents(const SamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
+Result<void> sample_latents(const ImageSamplerOptions& options, std::span<const float> sigmas, std::span<float> x,
                             VelocityFunction velocity);
 
 // Floats a sampler holds beside x while it runs, for the memory account.

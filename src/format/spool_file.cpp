@@ -31,6 +31,8 @@ Result<SpoolFile> SpoolFile::create(const std::string& folder) {
   return SpoolFile(std::move(fd), folder);
 }
 
+std::string SpoolFile::path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+
 Result<void> SpoolFile::append(std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));

@@ -29,6 +29,8 @@ class SpoolFile {
   static Result<SpoolFile> create(const std::string& folder);
 
   uint64_t size() const { return size_; }
+  // A name under which this process may open it again, as long as the object lives.
+  std::string path() const;
   Result<void> append(std::span<const uint8_t> bytes);
   // Fills `into` from this offset on, which must lie within what was appended; drops what was read from the cache.
   Result<void> read(uint64_t offset, std::span<uint8_t> into) const;

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "report/csv.h"
+#include "report/sqlite_file.h"
 
 namespace ridge {
 namespace {
@@ -67,39 +68,6 @@ std::string csv(const BenchReport& report) {
     rows.back().update(flat_result(result));
   }
   return csv_table(rows);
-}
-
-std::string sql_literal(const Json& value) {
-  if (value.is_null()) return "NULL";
-  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
-  if (!value.is_string()) return value.dump();
-  std::string quoted = "'";
-  for (char c : value.get<std::string>()) {
-    if (c == '\0') continue;  // would end the statement
-    quoted += c == '\'' ? "''" : std::string(1, c);
-  }
-  return quoted + "'";
-}
-
-const char* sql_type(const Json& value) {
-  if (value.is_string()) return "TEXT";
-  return value.is_number_float() || value.is_null() ? "REAL" : "INTEGER";
-}
-
-std::string sql_columns(const Json& row) {
-  std::string text;
-  for (const auto& [name, value] : row.items()) text += fmt::format(",\n  {} {}", name, sql_type(value));
-  return text;
-}
-
-std::string sql_insert(const std::string& table, const std::string& first_name, const std::string& first_value,
-                       const Json& row) {
-  std::string names = first_name, values = first_value;
-  for (const auto& [name, value] : row.items()) {
-    names += (names.empty() ? "" : ", ") + name;
-    values += (values.empty() ? "" : ", ") + sql_literal(value);
-  }
-  return fmt::format("INSERT INTO {} ({}) VALUES ({});\n", table, names, values);
 }
 
 Json result_json(const BenchReport& report, const BenchResult& r) {
@@ -226,18 +194,19 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
 }
 
 std::string bench_sql_schema() {
-  return fmt::format(
-      "CREATE TABLE IF NOT EXISTS runs (\n  id INTEGER PRIMARY KEY{}\n);\n"
-      "CREATE TABLE IF NOT EXISTS results (\n  run INTEGER NOT NULL REFERENCES runs (id){}\n);\n",
-      sql_columns(flat_run({})), sql_columns(flat_result({})));
+  return sql_table("runs", "id INTEGER PRIMARY KEY", flat_run({})) +
+         sql_table("results", "run INTEGER NOT NULL REFERENCES runs (id)", flat_result({}));
 }
 
-std::string bench_sql(const BenchReport& report) {
-  std::string text = "BEGIN;\n" + bench_sql_schema() + sql_insert("runs", "", "", flat_run(report));
+// The lock is taken at once: of two that read first and then want to write, SQLite refuses one without waiting.
+std::string bench_sql(const BenchReport& report) { return "BEGIN IMMEDIATE;\n" + bench_sql_rows(report) + "COMMIT;\n"; }
+
+std::string bench_sql_rows(const BenchReport& report) {
+  std::string text = bench_sql_schema() + sql_insert("runs", "", "", flat_run(report));
   for (const BenchResult& r : report.results) {
     text += sql_insert("results", "run", "(SELECT max(id) FROM runs)", flat_result(r));
   }
-  return text + "COMMIT;\n";
+  return text;
 }
 
 std::string bench_text(const BenchReport& report, BenchFormat format) {

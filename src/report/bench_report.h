@@ -22,6 +22,8 @@ std::string bench_table(const BenchReport& report);
 nlohmann::ordered_json bench_json(const BenchReport& report);
 // The tables `runs` and `results` are created if they are absent, and the run is inserted: one script, one transaction.
 std::string bench_sql(const BenchReport& report);
+// The same without the transaction around it.
+std::string bench_sql_rows(const BenchReport& report);
 // Only the tables.
 std::string bench_sql_schema();
 

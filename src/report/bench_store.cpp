@@ -14,16 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Finalize {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
-
-std::string text_of(sqlite3_stmt* row, int column) {
-  const unsigned char* text = sqlite3_column_text(row, column);
-  return text == nullptr ? "" : reinterpret_cast<const char*>(text);
-}
-
 // Samples as the rank test takes them; empty if they are not.
 std::vector<double> samples_of(const Json& json) {
   std::vector<double> samples;
@@ -46,99 +36,62 @@ constexpr const char* kLoadQuery =
 
 }  // namespace
 
-void BenchStore::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
-
-Error BenchStore::error(std::string_view doing) const {
-  int code = sqlite3_errcode(db_.get());
-  std::string message = fmt::format("{}: {} ({})", path_, doing, sqlite3_errmsg(db_.get()));
-  if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT || code == SQLITE_ERROR) {
-    return bad_input(message + ": name a file that `ridge bench --db` wrote, or a new one");
-  }
-  return io_error(message + ": name a file that can be written");
-}
-
-Result<void> BenchStore::execute(const std::string& sql) {
-  if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  Error failed = error("the results cannot be kept");
-  (void)sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);  // an error itself if nothing was begun
-  return failed;
-}
-
-Result<BenchStore> BenchStore::open_with(const std::string& path, int flags) {
-  sqlite3* opened = nullptr;
-  int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
-  BenchStore store(path, std::unique_ptr<sqlite3, Close>(opened));
-  if (opened == nullptr) return does_not_fit(fmt::format("{}: no memory to open the database", path));
-  if (code != SQLITE_OK) return store.error("cannot be opened");
-  constexpr int kPatienceMs = 5000;  // another run may be writing
-  sqlite3_busy_timeout(opened, kPatienceMs);
-  return store;
-}
-
 Result<BenchStore> BenchStore::open(const std::string& path) {
-  BenchStore store = RIDGE_TRY(open_with(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  BenchStore store(RIDGE_TRY(SqliteFile::create(path)));
   // A write transaction now, so that a file that cannot be written is found before minutes of measuring.
-  RIDGE_TRY(store.execute("BEGIN IMMEDIATE;\n" + bench_sql_schema() + "COMMIT;\n"));
-  // Tables of the same names that are not ours would refuse the results only when they are there.
+  RIDGE_TRY(store.file_.execute("BEGIN IMMEDIATE;\n" + bench_sql_schema()));
+  // Tables of the same names that are not ours would refuse the results only when they are there. Then the transaction
+  // ends without a change as the file closes.
   for (const char* query :
        {kLoadQuery, "SELECT label, model, cpu FROM runs", "SELECT run, test, tokens FROM results"}) {
-    sqlite3_stmt* prepared = nullptr;
-    const int code = sqlite3_prepare_v2(store.db_.get(), query, -1, &prepared, nullptr);
-    Statement statement(prepared);
-    if (code != SQLITE_OK) {
-      return bad_input(fmt::format("{}: its tables are not those of ridge bench ({}); give another file", path,
-                                   sqlite3_errmsg(store.db_.get())));
-    }
+    RIDGE_TRY(store.file_.check(query, "ridge bench"));
   }
+  RIDGE_TRY(store.file_.execute("COMMIT;\n"));
   return store;
 }
 
 Result<BenchStore> BenchStore::open_existing(const std::string& path) {
-  auto store = open_with(path, SQLITE_OPEN_READONLY);
-  if (store.ok()) return store;
-  return bad_input(store.error().message);
+  return BenchStore(RIDGE_TRY(SqliteFile::read(path)));
 }
 
 Result<int64_t> BenchStore::save(const BenchReport& report) {
-  RIDGE_TRY(execute(bench_sql(report)));
-  sqlite3_stmt* prepared = nullptr;
-  if (sqlite3_prepare_v2(db_.get(), "SELECT max(id) FROM runs", -1, &prepared, nullptr) != SQLITE_OK) {
-    return error("the results cannot be read back");
+  RIDGE_TRY(file_.execute("BEGIN IMMEDIATE;\n" + bench_sql_rows(report)));
+  // Before the transaction ends: then another run may be the newest.
+  int64_t number = 0;
+  {
+    const SqlStatement newest = RIDGE_TRY(file_.prepare("SELECT max(id) FROM runs"));
+    RIDGE_TRY(file_.step(newest));
+    number = sqlite3_column_int64(newest.get(), 0);
   }
-  Statement statement(prepared);
-  (void)sqlite3_step(prepared);
-  return sqlite3_column_int64(prepared, 0);
+  RIDGE_TRY(file_.execute("COMMIT;\n"));
+  return number;
 }
 
 Result<RecordedRun> BenchStore::load(const std::string& label_or_number) const {
-  sqlite3_stmt* prepared = nullptr;
-  if (sqlite3_prepare_v2(db_.get(), kLoadQuery, -1, &prepared, nullptr) != SQLITE_OK) return error("cannot be read");
-  Statement statement(prepared);
-  sqlite3_bind_text(prepared, 1, label_or_number.c_str(), -1, SQLITE_TRANSIENT);
+  const SqlStatement row = RIDGE_TRY(file_.prepare(kLoadQuery));
+  sqlite3_bind_text(row.get(), 1, label_or_number.c_str(), -1, SQLITE_TRANSIENT);
   RecordedRun run{.name = label_or_number};
   bool found = false;
-  int code = SQLITE_OK;
-  while ((code = sqlite3_step(prepared)) == SQLITE_ROW) {
+  while (RIDGE_TRY(file_.step(row))) {
     found = true;
-    auto number = [&](int column) { return static_cast<uint64_t>(sqlite3_column_int64(prepared, column)); };
-    run.model = text_of(prepared, 0);
-    run.cpu = text_of(prepared, 1);
-    run.numerics = text_of(prepared, 2);
-    run.kv_type = text_of(prepared, 3);
+    auto number = [&](int column) { return static_cast<uint64_t>(sqlite3_column_int64(row.get(), column)); };
+    run.model = sql_text(row, 0);
+    run.cpu = sql_text(row, 1);
+    run.numerics = sql_text(row, 2);
+    run.kv_type = sql_text(row, 3);
     run.memory_budget = number(4);
-    BenchSeries series{.test = text_of(prepared, 5),
+    BenchSeries series{.test = sql_text(row, 5),
                        .tokens = number(6),
                        .depth = number(7),
-                       .threads = sqlite3_column_int(prepared, 8),
-                       .samples = samples_of(parsed(text_of(prepared, 9))),
-                       .contended = sqlite3_column_int(prepared, 10) != 0};
+                       .threads = sqlite3_column_int(row.get(), 8),
+                       .samples = samples_of(parsed(sql_text(row, 9))),
+                       .contended = sqlite3_column_int(row.get(), 10) != 0};
     if (!series.samples.empty()) run.series.push_back(std::move(series));
   }
-  if (code != SQLITE_DONE) return error("cannot be read");
   if (!found) {
     return bad_input(
-        fmt::format("{}: has no run with the label or number '{}'; `ridge bench --db` with --label makes one", path_,
-                    label_or_number));
+        fmt::format("{}: has no run with the label or number '{}'; `ridge bench --db` with --label makes one",
+                    file_.path(), label_or_number));
   }
   return run;
 }

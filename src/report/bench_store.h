@@ -6,22 +6,20 @@
 //   RecordedRun before = RIDGE_TRY(store.load("before"));
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "analyze/bench.h"
 #include "analyze/bench_compare.h"
 #include "base/result.h"
-
-struct sqlite3;
+#include "report/sqlite_file.h"
 
 namespace ridge {
 
 class BenchStore {
  public:
   // Creates the file and the tables where they are absent. I/O error if it cannot be written, bad input if it is no
-  // database or its tables are others.
+  // database, or that of another program, or its tables are others.
   static Result<BenchStore> open(const std::string& path);
   // An existing file, to read from alone.
   static Result<BenchStore> open_existing(const std::string& path);
@@ -32,16 +30,8 @@ class BenchStore {
   Result<RecordedRun> load(const std::string& label_or_number) const;
 
  private:
-  struct Close {
-    void operator()(sqlite3* db) const;
-  };
-  BenchStore(std::string path, std::unique_ptr<sqlite3, Close> db) : path_(std::move(path)), db_(std::move(db)) {}
-  static Result<BenchStore> open_with(const std::string& path, int flags);
-  Result<void> execute(const std::string& sql);
-  Error error(std::string_view doing) const;
-
-  std::string path_;
-  std::unique_ptr<sqlite3, Close> db_;
+  explicit BenchStore(SqliteFile file) : file_(std::move(file)) {}
+  SqliteFile file_;
 };
 
 // The text of a file that `ridge bench --json` wrote; `name` stands in messages. Bad input if it is something else.

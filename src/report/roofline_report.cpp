@@ -15,64 +15,9 @@ using Json = nlohmann::ordered_json;
 
 Json number_or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
-// One level deep, for formats that have columns.
-Json flat_point(const RooflinePoint& p) {
-  const bool placed = p.placed.roof != Roof::none;
-  auto if_placed = [&](double value) { return placed ? Json(value) : Json(nullptr); };
-  return {{"model", p.model},
-          {"scenario", p.scenario},
-          {"phase", name_of(p.phase)},
-          {"operator", p.op},
-          {"oi", if_placed(p.placed.oi)},
-          {"flops_per_s", p.seconds > 0 ? Json(p.work.ops() / p.seconds) : Json(nullptr)},
-          {"bytes_per_s", p.seconds > 0 ? Json(p.work.bytes() / p.seconds) : Json(nullptr)},
-          {"roof", name_of(p.placed.roof)},
-          {"eta", if_placed(p.placed.eta)},
-          {"phi", if_placed(p.placed.phi)},
-          {"phi_normalised", if_placed(p.placed.phi_normalised)},
-          {"mbu", if_placed(p.placed.mbu)},
-          {"mfu", if_placed(p.placed.mfu)},
-          {"above_roof", p.above.has_value()},
-          {"limit_flops_per_s", p.above ? Json(p.above->limit_ops_per_s) : Json(nullptr)},
-          {"machine", p.machine},
-          {"measured", p.measured},
-          {"threads", p.threads},
-          {"prompt", p.prompt},
-          {"answer", p.answer},
-          {"tokens", p.tokens},
-          {"depth", p.depth},
-          {"passes", p.passes},
-          {"tokens_per_s", number_or_null(p.tokens_per_s())},
-          {"seconds", p.seconds},
-          {"seconds_low", p.seconds_low},
-          {"seconds_high", p.seconds_high},
-          {"coverage", p.coverage},
-          {"share", p.share},
-          {"bound_seconds", p.bound_s},
-          {"residual_seconds", p.seconds - p.bound_s},
-          {"flops", p.work.cost.flops},
-          {"int_ops", p.work.cost.int_ops},
-          {"weight_bytes", p.work.cost.memory_bytes},
-          {"kv_bytes", p.work.cost.kv_bytes},
-          {"activation_bytes", p.work.cost.activation_bytes},
-          {"streamed_bytes", p.work.streamed_bytes},
-          {"footprint_bytes", p.footprint_bytes},
-          {"level", p.level},
-          {"peak_flops_per_s", if_placed(p.placed.peak)},
-          {"ridge_oi", if_placed(p.placed.ridge)},
-          {"roof_flops_per_s", if_placed(p.placed.roof_ops_per_s)},
-          {"read_roof_gb_per_s", number_or_null(p.roofs.read_gb_per_s)},
-          {"storage_roof_gb_per_s", number_or_null(p.roofs.storage_gb_per_s)},
-          {"int8_peak_gop_per_s", number_or_null(p.roofs.int8_gops)},
-          {"float_peak_gop_per_s", number_or_null(p.roofs.float_gops)},
-          {"contended", !p.contention.empty()},
-          {"contention", p.contention},
-          {"sentence", p.sentence}};
-}
-
 std::string csv(const RooflineReport& report) {
   std::vector<Json> rows;
-  for (const RooflinePoint& p : report.points) rows.push_back(flat_point(p));
+  for (const RooflinePoint& p : report.points) rows.push_back(roofline_row(p));
   return csv_table(rows);
 }
 
@@ -135,6 +80,61 @@ std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error
 
 }  // namespace
 
+nlohmann::ordered_json roofline_row(const RooflinePoint& p) {
+  const bool placed = p.placed.roof != Roof::none;
+  auto if_placed = [&](double value) { return placed ? Json(value) : Json(nullptr); };
+  return {{"model", p.model},
+          {"scenario", p.scenario},
+          {"phase", name_of(p.phase)},
+          {"operator", p.op},
+          {"oi", if_placed(p.placed.oi)},
+          {"flops_per_s", p.seconds > 0 ? Json(p.work.ops() / p.seconds) : Json(nullptr)},
+          {"bytes_per_s", p.seconds > 0 ? Json(p.work.bytes() / p.seconds) : Json(nullptr)},
+          {"roof", name_of(p.placed.roof)},
+          {"eta", if_placed(p.placed.eta)},
+          {"phi", if_placed(p.placed.phi)},
+          {"phi_normalised", if_placed(p.placed.phi_normalised)},
+          {"mbu", if_placed(p.placed.mbu)},
+          {"mfu", if_placed(p.placed.mfu)},
+          {"above_roof", p.above.has_value()},
+          {"limit_flops_per_s", p.above ? Json(p.above->limit_ops_per_s) : Json(nullptr)},
+          {"machine", p.machine},
+          {"measured", p.measured},
+          {"threads", p.threads},
+          {"prompt", p.prompt},
+          {"answer", p.answer},
+          {"tokens", p.tokens},
+          {"depth", p.depth},
+          {"passes", p.passes},
+          {"tokens_per_s", number_or_null(p.tokens_per_s())},
+          {"seconds", p.seconds},
+          {"seconds_low", p.seconds_low},
+          {"seconds_high", p.seconds_high},
+          {"coverage", p.coverage},
+          {"share", p.share},
+          {"bound_seconds", p.bound_s},
+          {"residual_seconds", p.seconds - p.bound_s},
+          {"flops", p.work.cost.flops},
+          {"int_ops", p.work.cost.int_ops},
+          {"weight_bytes", p.work.cost.memory_bytes},
+          {"kv_bytes", p.work.cost.kv_bytes},
+          {"activation_bytes", p.work.cost.activation_bytes},
+          {"streamed_bytes", p.work.streamed_bytes},
+          {"footprint_bytes", p.footprint_bytes},
+          {"level", p.level},
+          {"peak_flops_per_s", if_placed(p.placed.peak)},
+          {"ridge_oi", if_placed(p.placed.ridge)},
+          {"roof_flops_per_s", if_placed(p.placed.roof_ops_per_s)},
+          {"read_roof_gb_per_s", number_or_null(p.roofs.read_gb_per_s)},
+          {"storage_roof_gb_per_s", number_or_null(p.roofs.storage_gb_per_s)},
+          {"format_roof_gb_per_s", number_or_null(p.roofs.format_gb_per_s)},
+          {"int8_peak_gop_per_s", number_or_null(p.roofs.int8_gops)},
+          {"float_peak_gop_per_s", number_or_null(p.roofs.float_gops)},
+          {"contended", !p.contention.empty()},
+          {"contention", p.contention},
+          {"sentence", p.sentence}};
+}
+
 nlohmann::ordered_json roofline_json(const RooflineReport& report) {
   Json models = Json::array(), points = Json::array();
   for (const RooflineModel& m : report.models) {
@@ -142,7 +142,7 @@ nlohmann::ordered_json roofline_json(const RooflineReport& report) {
         {{"name", m.name}, {"architecture", m.architecture}, {"path", m.path}, {"weight_bytes", m.weight_bytes}});
   }
   for (const RooflinePoint& p : report.points) {
-    Json row = flat_point(p);
+    Json row = roofline_row(p);
     if (!p.samples.empty()) row["samples_s"] = p.samples;
     points.push_back(std::move(row));
   }
@@ -154,6 +154,8 @@ nlohmann::ordered_json roofline_json(const RooflineReport& report) {
           {"version", report.version},
           {"label", report.label},
           {"numerics", report.numerics},
+          {"kv_type", report.kv_type},
+          {"memory_budget", report.memory_budget},
           {"models", models},
           {"notes", report.notes},
           {"points", points}};

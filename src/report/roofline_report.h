@@ -14,6 +14,8 @@ namespace ridge {
 enum class RooflineFormat : uint8_t { table, json, csv };
 
 std::string roofline_text(const RooflineReport& report, RooflineFormat format);
+// A point as names and values, one level deep.
+nlohmann::ordered_json roofline_row(const RooflinePoint& point);
 // {"machine": …, "models": […], "points": [{"model", "scenario", "phase", "operator", "oi", …}]}; rates in units of 1.
 nlohmann::ordered_json roofline_json(const RooflineReport& report);
 

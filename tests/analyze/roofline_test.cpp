@@ -55,6 +55,32 @@ TEST(Roofline, TimesOfIntegersAndFloatsAddUp) {
   EXPECT_DOUBLE_EQ(place(work, 4e-3, kRoofs).peak, 2.5e12);  // of this mix
 }
 
+// 1 GB of weights: 10 ms from memory, 20 ms to unpack. Where nothing is known of unpacking it limits nothing.
+TEST(Roofline, UnpackingBindsWhatIsSlowerThanMemory) {
+  MachineRoofs roofs = kRoofs;
+  roofs.format_gb_per_s = 50;
+  Work work = floats(2'000'000'000, 1'000'000'000);
+  const Placed p = place(work, 0.04, roofs);
+  EXPECT_EQ(p.roof, Roof::format);
+  EXPECT_DOUBLE_EQ(p.eta, 0.5);
+  EXPECT_DOUBLE_EQ(p.roof_ops_per_s, 100e9);
+  EXPECT_EQ(place(work, 0.04, kRoofs).roof, Roof::memory);
+  // Keys and values are not unpacked.
+  work.cost.kv_bytes = 4'000'000'000;
+  EXPECT_EQ(place(work, 0.04, roofs).roof, Roof::memory);
+  RooflinePoint point{.phase = BenchTest::decode, .depth = 9, .work = floats(2'000'000'000, 1'000'000'000)};
+  point.roofs = roofs;
+  point.placed = p;
+  EXPECT_EQ(describe(point), "decode at depth 9 is bound by unpacking weights: 50 % of 50.0 GB/s");
+}
+
+// Two bytes a parameter; the embedding is the head.
+TEST(KnownShapes, Fox1HasTheParametersOfItsModelCard) {
+  const auto model = make_shape_model(*find_shape("fox-1-1.6b")).value();
+  const double parameters = static_cast<double>(model->program({.tokens = 1, .outputs = 1}, {}).memory_bytes()) / 2;
+  EXPECT_NEAR(parameters, 1.67e9, 0.01e9);
+}
+
 TEST(Roofline, StorageBindsWhatStreams) {
   MachineRoofs roofs = kRoofs;
   roofs.storage_gb_per_s = 2;

@@ -4,9 +4,9 @@ import signal
 import subprocess
 import time
 
-from harness import A, T, Skip, check, fails, main, run
+from harness import A, T, check, fails, main, run
 
-MINI = os.path.join(A.shared, "models", "anima-mini")
+MINI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../demo/anima-mini")
 
 
 def read(path):
@@ -29,8 +29,6 @@ def interrupted(way, look, out):
 
 
 def test_preview():
-    if not os.path.exists(MINI):
-        raise Skip("needs ../shared")
     out, look = os.path.join(T, "out.png"), os.path.join(T, "look.png")
     way = ["image", "--bundle", MINI, "-p", "red apple on a blue background", "--size", "48x32", "--seed", "1"]
     run(*way, "--steps", "4", "-o", out)

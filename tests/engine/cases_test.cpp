@@ -11,10 +11,10 @@ class Cases : public testing::Test {
   void SetUp() override {
     RIDGE_SKIP_WITHOUT(source(), "needs ../shared");
     // A copy of its own, so that nobody else's reads are seen in the page cache.
-    path_ = folder_.file("model.gguf");
+    path_ = folder_ / "model.gguf";
     std::ifstream in(source(), std::ios::binary);
     const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
-    test::write_file(path_, bytes);
+    test::write_clean_file(path_, bytes);
   }
   static std::string source() { return golden::folder() + "/tiny/qwen3.gguf"; }
 

@@ -1,4 +1,4 @@
-// Image models for tests: the golden ones beside the repository, run from token ids and noise.
+// Image models for tests: the tiny golden one beside the repository and the demo, run from token ids and noise.
 //
 //   ImageRun run = ImageRun::of(tiny_options(), golden, "", 8);        // all stages
 #pragma once
@@ -14,10 +14,10 @@
 #include "format/safetensors.h"
 #include "tests/golden.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 inline std::string tiny_folder() { return golden::folder() + "/anima-tiny"; }
-inline std::string mini_folder() { return std::string(RIDGE_SHARED_DIR) + "/models/anima-mini"; }
+inline std::string mini_folder() { return RIDGE_TEST_DATA "/../../demo/anima-mini"; }
 
 inline ImageOptions tiny_options() {
   return {.model = tiny_folder() + "/anima-tiny.safetensors",
@@ -79,4 +79,4 @@ inline std::vector<std::vector<float>> sample(ImageModel& model, std::vector<flo
   return steps;
 }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

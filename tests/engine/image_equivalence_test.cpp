@@ -10,7 +10,7 @@
 namespace ridge {
 namespace {
 
-using testing::flat;
+using test::flat;
 
 // Two branches of two images of a small latent, and noise from a generator of the test's own.
 struct Case {
@@ -62,16 +62,16 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 
 class ImageEquivalence : public ::testing::Test {
  protected:
-  void SetUp() override { RIDGE_SKIP_WITHOUT(testing::tiny_options().model, "needs ../shared"); }
+  void SetUp() override { RIDGE_SKIP_WITHOUT(test::tiny_options().model, "needs ../shared"); }
 };
 
 TEST_F(ImageEquivalence, SameBytesOnEveryInstructionSet) {
   const Case c = small_case(1);
-  const std::vector<float> want = outcome(testing::tiny_options(), c);
+  const std::vector<float> want = outcome(test::tiny_options(), c);
   for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
     auto isa = parse_isa(name);
     if (!isa.ok()) continue;
-    ImageOptions options = testing::tiny_options();
+    ImageOptions options = test::tiny_options();
     options.isa = isa.value();
     if (!choose_kernels({.isa = options.isa}).ok()) continue;
     EXPECT_TRUE(same(outcome(options, c), want)) << name;
@@ -80,15 +80,15 @@ TEST_F(ImageEquivalence, SameBytesOnEveryInstructionSet) {
 
 TEST_F(ImageEquivalence, SameBytesForAllThreadsAndIoEnginesAndPins) {
   const Case c = small_case(1);
-  const std::vector<float> want = outcome(testing::tiny_options(), c);
+  const std::vector<float> want = outcome(test::tiny_options(), c);
   for (int threads : {1, 3, 7}) {
-    ImageOptions options = testing::tiny_options();
+    ImageOptions options = test::tiny_options();
     options.threads = threads;
     EXPECT_TRUE(same(outcome(options, c), want)) << threads;
   }
   for (IoKind io : {IoKind::automatic, IoKind::threads}) {
     for (uint64_t pinned : {uint64_t{0}, 300 * kKiB, uint64_t{1} << 40}) {
-      ImageOptions options = testing::tiny_options();
+      ImageOptions options = test::tiny_options();
       options.io = io;
       options.most_pinned = pinned;
       EXPECT_TRUE(same(outcome(options, c), want)) << pinned;
@@ -98,9 +98,9 @@ TEST_F(ImageEquivalence, SameBytesForAllThreadsAndIoEnginesAndPins) {
 
 TEST_F(ImageEquivalence, SameBytesWhereEachBlockIsLoadedRunAndReleased) {
   const Case c = small_case(1);
-  const std::vector<float> want = outcome(testing::tiny_options(), c);
+  const std::vector<float> want = outcome(test::tiny_options(), c);
   PassTimes times;
-  ImageOptions options = testing::tiny_options();
+  ImageOptions options = test::tiny_options();
   options.load_run_release = true;
   options.times = &times;
   EXPECT_TRUE(same(outcome(options, c), want));
@@ -117,13 +117,13 @@ TEST_F(ImageEquivalence, SameBytesWhereEachBlockIsLoadedRunAndReleased) {
 
 TEST_F(ImageEquivalence, EachImageOfABatchIsItsSingleRun) {
   const Case both = small_case(2);
-  const std::vector<float> batch = outcome(testing::tiny_options(), both);
+  const std::vector<float> batch = outcome(test::tiny_options(), both);
   for (uint32_t image = 0; image < 2; ++image) {
     Case one = small_case(1);
     const size_t floats = one.latents.size(), context = 5 * 64;
     one.latents.assign(both.latents.begin() + image * static_cast<long>(floats),
                        both.latents.begin() + (image + 1) * static_cast<long>(floats));
-    const std::vector<float> single = outcome(testing::tiny_options(), one);
+    const std::vector<float> single = outcome(test::tiny_options(), one);
     for (size_t sigma = 0; sigma < 2; ++sigma) {
       const float* got = batch.data() + context + (4 * sigma + 2 * image) * floats;
       const float* want = single.data() + context + 2 * sigma * floats;
@@ -133,7 +133,7 @@ TEST_F(ImageEquivalence, EachImageOfABatchIsItsSingleRun) {
 }
 
 TEST_F(ImageEquivalence, ThePlanHasThreeBlocksALayer) {
-  auto model = ImageModel::open(testing::tiny_options(), small_case(1).job);
+  auto model = ImageModel::open(test::tiny_options(), small_case(1).job);
   ASSERT_TRUE(model.ok()) << model.error().message;
   const Program& program = model.value()->denoising().plan().program;
   EXPECT_EQ(program.blocks.size(), 3u * model.value()->shape().layers + 2);
@@ -149,7 +149,7 @@ TEST_F(ImageEquivalence, ThePlanHasThreeBlocksALayer) {
 }
 
 TEST_F(ImageEquivalence, TooSmallABudgetIsRefusedWithATable) {
-  ImageOptions options = testing::tiny_options();
+  ImageOptions options = test::tiny_options();
   options.memory = 2 * kMiB;
   auto model = ImageModel::open(options, small_case(1).job);
   ASSERT_FALSE(model.ok());
@@ -159,7 +159,7 @@ TEST_F(ImageEquivalence, TooSmallABudgetIsRefusedWithATable) {
 
 TEST_F(ImageEquivalence, WrongJobsAreRefused) {
   auto refused = [](ImageJob job, ErrorCode code) {
-    auto model = ImageModel::open(testing::tiny_options(), job);
+    auto model = ImageModel::open(test::tiny_options(), job);
     ASSERT_FALSE(model.ok());
     EXPECT_EQ(model.error().code, code) << model.error().message;
   };

@@ -51,7 +51,7 @@ TEST(ForecastText, RefusesWhatIsNoSetting) {
 
 class ImageForecast : public ::testing::Test {
  protected:
-  void SetUp() override { RIDGE_SKIP_WITHOUT(testing::tiny_options().model, "needs ../shared"); }
+  void SetUp() override { RIDGE_SKIP_WITHOUT(test::tiny_options().model, "needs ../shared"); }
 
   // Two branches of some pictures over eight steps.
   static ImageJob job(uint32_t pictures, bool hidden_states) {
@@ -70,7 +70,7 @@ class ImageForecast : public ::testing::Test {
   }
   static std::vector<float> sigmas() { return flow_sigmas(8, 3.0f); }
   static std::unique_ptr<ImageModel> model_of(const ImageJob& j) {
-    auto model = ImageModel::open(testing::tiny_options(), j);
+    auto model = ImageModel::open(test::tiny_options(), j);
     EXPECT_TRUE(model.ok()) << model.error().message;
     auto prepared = model.value()->prepare();
     EXPECT_TRUE(prepared.ok()) << prepared.error().message;
@@ -225,7 +225,7 @@ TEST_F(ImageForecast, SeveralEvaluationsAStepFallBack) {
 }
 
 TEST_F(ImageForecast, ABudgetCountsTheHistory) {
-  ImageOptions options = testing::tiny_options();
+  ImageOptions options = test::tiny_options();
   options.beside = [](const AnimaConfig& shape) { return uint64_t{shape.width} << 30; };
   options.memory = uint64_t{1} << 30;
   auto model = ImageModel::open(options, job(1, true));

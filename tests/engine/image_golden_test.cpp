@@ -10,28 +10,28 @@
 namespace ridge {
 namespace {
 
-using testing::flat;
-using testing::floats;
-using testing::integers;
-using testing::relative_l2;
+using test::flat;
+using test::floats;
+using test::integers;
+using test::relative_l2;
 
 constexpr double kStage = 1e-5;
 
 class TinyAnima : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string path = testing::tiny_folder() + "/golden.safetensors";
+    const std::string path = test::tiny_folder() + "/golden.safetensors";
     RIDGE_SKIP_WITHOUT(path, "needs ../shared");
     golden_ = std::make_unique<Safetensors>(Safetensors::open(path).value());
     job_ = {.height = 16,
             .width = 24,
-            .prompts = {testing::prompt_ids(*golden_, "cond"), testing::prompt_ids(*golden_, "uncond")},
+            .prompts = {test::prompt_ids(*golden_, "cond"), test::prompt_ids(*golden_, "uncond")},
             .segments = {{0, 0}, {1, 0}},
             .sigmas = {}};
   }
   std::unique_ptr<ImageModel> open(std::vector<float> sigmas) {
     job_.sigmas = std::move(sigmas);
-    auto model = ImageModel::open(testing::tiny_options(), job_);
+    auto model = ImageModel::open(test::tiny_options(), job_);
     EXPECT_TRUE(model.ok()) << model.error().message;
     auto prepared = model.value()->prepare();
     EXPECT_TRUE(prepared.ok()) << prepared.error().message;
@@ -79,17 +79,17 @@ TEST_F(TinyAnima, EveryStepOfEulersMethod) {
   ASSERT_EQ(own.size(), sigmas.size());
   for (size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(own[i], sigmas[i], 6e-8) << i;
   auto model = open({sigmas.begin(), sigmas.end() - 1});
-  auto steps = testing::sample(*model, floats(*golden_, "latents"), sigmas, 4);
+  auto steps = test::sample(*model, floats(*golden_, "latents"), sigmas, 4);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_LE(relative_l2(steps[i], floats(*golden_, "step." + std::to_string(i))), kStage) << i;
   }
 }
 
 TEST(TinyVae, DecodesThePicture) {
-  const std::string path = testing::tiny_folder() + "/golden.safetensors";
+  const std::string path = test::tiny_folder() + "/golden.safetensors";
   RIDGE_SKIP_WITHOUT(path, "needs ../shared");
   const Safetensors golden = Safetensors::open(path).value();
-  auto vae = Vae::open(testing::tiny_folder() + "/vae-tiny.safetensors");
+  auto vae = Vae::open(test::tiny_folder() + "/vae-tiny.safetensors");
   ASSERT_TRUE(vae.ok()) << vae.error().message;
   const KernelChoice kernels = choose_kernels({}).value();
   ThreadPool pool({.threads = 2});
@@ -117,25 +117,23 @@ TEST(TinyVae, DecodesThePicture) {
 }
 
 TEST(MiniAnima, FinalLatentsOfSixPrompts) {
-  const std::string path = testing::mini_folder() + "/golden.safetensors";
-  RIDGE_SKIP_WITHOUT(path, "needs ../shared");
-  const Safetensors golden = Safetensors::open(path).value();
+  const Safetensors golden = Safetensors::open(test::mini_folder() + "/golden.safetensors").value();
   const std::vector<float> sigmas = flow_sigmas(20, 3);
   for (int n = 0; n < 6; ++n) {
     const std::string prefix = std::to_string(n);
     ImageJob job{.height = 16,
                  .width = 16,
-                 .prompts = {testing::prompt_ids(golden, prefix), {.qwen = {0}, .t5 = {1}}},
+                 .prompts = {test::prompt_ids(golden, prefix), {.qwen = {0}, .t5 = {1}}},
                  .segments = {{0, 0}, {1, 0}},
                  .sigmas = {sigmas.begin(), sigmas.end() - 1}};
-    auto model = ImageModel::open({.model = testing::mini_folder() + "/anima-mini.safetensors",
-                                   .text_encoder = testing::mini_folder() + "/qwen3-mini.safetensors",
-                                   .vae = testing::mini_folder() + "/vae-mini.safetensors",
+    auto model = ImageModel::open({.model = test::mini_folder() + "/anima-mini.safetensors",
+                                   .text_encoder = test::mini_folder() + "/qwen3-mini.safetensors",
+                                   .vae = test::mini_folder() + "/vae-mini.safetensors",
                                    .threads = 2},
                                   job);
     ASSERT_TRUE(model.ok()) << model.error().message;
     ASSERT_TRUE(model.value()->prepare().ok());
-    auto steps = testing::sample(*model.value(), floats(golden, prefix + ".latents"), sigmas, 4);
+    auto steps = test::sample(*model.value(), floats(golden, prefix + ".latents"), sigmas, 4);
     EXPECT_LE(relative_l2(steps.back(), floats(golden, prefix + ".final")), 1e-4) << n;
     std::vector<float> picture(model.value()->picture_floats());
     ASSERT_TRUE(model.value()->decode(steps.back(), picture).ok());
@@ -152,8 +150,7 @@ constexpr const char* kMiniPrompts[] = {"red apple on a blue background", "cat o
                                         "panda on a purple background",   "lollipop on a red background"};
 
 TEST(MiniAnima, SixPromptsFromTextToPicture) {
-  const std::string folder = testing::mini_folder();
-  RIDGE_SKIP_WITHOUT(folder + "/golden.safetensors", "needs ../shared");
+  const std::string folder = test::mini_folder();
   const Safetensors golden = Safetensors::open(folder + "/golden.safetensors").value();
   const auto qwen = open_tokenizer_file(folder + "/tokenizer.json").value();
   const auto t5 = open_tokenizer_file(folder + "/spiece.model").value();

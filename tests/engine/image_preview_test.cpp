@@ -66,8 +66,7 @@ TEST(LatentColours, WhatIsNoNumberIsRefusedOrBlack) {
 // Its VAE decodes the latents of the golden pictures: the previews are nearer to these, in colours of 8 × 8 pixels,
 // than one grey for all of them would be, by far.
 TEST(LatentColours, OfATrainedVaeComeNearItsPictures) {
-  const std::string folder = testing::mini_folder();
-  RIDGE_SKIP_WITHOUT(folder + "/golden.safetensors", "needs ../shared");
+  const std::string folder = test::mini_folder();
   const Safetensors golden = Safetensors::open(folder + "/golden.safetensors").value();
   Vae vae = Vae::open(folder + "/vae-mini.safetensors").value();
   const KernelChoice kernels = choose_kernels({}).value();
@@ -79,8 +78,8 @@ TEST(LatentColours, OfATrainedVaeComeNearItsPictures) {
   ASSERT_TRUE(colours.ok()) << colours.error().message;
   double error = 0, spread = 0;
   for (const char* name : {"0", "1", "2"}) {
-    const std::vector<float> latent = testing::floats(golden, std::string(name) + ".final");
-    const std::vector<float> image = testing::floats(golden, std::string(name) + ".image");
+    const std::vector<float> latent = test::floats(golden, std::string(name) + ".final");
+    const std::vector<float> image = test::floats(golden, std::string(name) + ".image");
     const Image preview = preview_of(colours.value(), latent, {16, 16});
     double mean = 0;
     for (float v : image) mean += static_cast<double>(v) / static_cast<double>(image.size());

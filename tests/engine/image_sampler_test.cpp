@@ -83,7 +83,7 @@ TEST(ImageNoise, IsGaussian) {
 
 // ---- Samplers -------------------------------------------------------------------------------------------------------
 
-Result<void> sample_with(const SamplerOptions& options, std::span<const float> sigmas, std::vector<float>& x,
+Result<void> sample_with(const ImageSamplerOptions& options, std::span<const float> sigmas, std::vector<float>& x,
                          double (*denoiser)(double x, double sigma)) {
   return sample_latents(options, sigmas, x, [&](const SampleStep& s, std::span<const float> now, std::span<float> v) {
     for (size_t i = 0; i < now.size(); ++i) {
@@ -111,7 +111,7 @@ TEST(ImageSampler, IndependentImplementation) {
   };
   for (const Golden& c : cases) {
     std::vector<float> x = {-1.5f, -0.4f, 0.1f, 0.9f, 2.2f};
-    const SamplerOptions options{.kind = parse_sampler(c.sampler).value(), .seeds = {7}, .eta = c.eta};
+    const ImageSamplerOptions options{.kind = parse_sampler(c.sampler).value(), .seeds = {7}, .eta = c.eta};
     ASSERT_TRUE(sample_with(options, flow_sigmas(6, 3), x, [](double v, double sigma) {
                   return 0.8 * std::sin(2 * v) + 0.3 * sigma;
                 }).ok());
@@ -123,7 +123,7 @@ TEST(ImageSampler, IndependentImplementation) {
 TEST(ImageSampler, APointIsReached) {
   for (const char* name : {"euler", "euler_a", "dpmpp_2m", "er_sde"}) {
     std::vector<float> x = noise(3, kInitialNoise, 64);
-    const SamplerOptions options{.kind = parse_sampler(name).value(), .seeds = {3}};
+    const ImageSamplerOptions options{.kind = parse_sampler(name).value(), .seeds = {3}};
     ASSERT_TRUE(sample_with(options, flow_sigmas(12, 3), x, [](double, double) { return 0.75; }).ok());
     for (float v : x) EXPECT_NEAR(v, 0.75, 1e-5) << name;
   }
@@ -137,7 +137,7 @@ double gaussian_denoiser(double x, double sigma) {
 
 double error_of(SamplerKind kind, uint32_t steps) {
   std::vector<float> x = {1.0f};
-  const SamplerOptions options{.kind = kind};
+  const ImageSamplerOptions options{.kind = kind};
   EXPECT_TRUE(sample_with(options, flow_sigmas(steps, 1), x, gaussian_denoiser).ok());
   return std::fabs(x[0] - 0.5);
 }

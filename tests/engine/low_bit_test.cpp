@@ -6,17 +6,17 @@
 #include <string>
 
 #include "tests/format/gguf_builder.h"
-#include "tests/format/temp_folder.h"
 #include "tests/golden.h"
+#include "tests/temp_folder.h"
 #include "tests/tensor/random_blocks.h"
 
 namespace ridge {
 namespace {
 
 using Logits = std::vector<std::vector<float>>;
-using ::ridge::testing::Bytes;
+using ::ridge::test::Bytes;
 
-constexpr uint32_t kWidth = 256, kFfn = 512, kVocabulary = 96, kLayers = 2;
+constexpr uint32_t kWidth = 256, kFfn = 512, kVocabulary = 96, kDepth = 2;
 
 std::vector<float> values_of(Type type, const Bytes& blocks) {
   const TypeInfo& info = type_info(type);
@@ -52,13 +52,13 @@ class TinyLlama {
  public:
   TinyLlama(Type type, bool as_f32) : type_(type), as_f32_(as_f32) {
     gguf_.string("general.architecture", "llama");
-    gguf_.number<uint32_t>("llama.block_count", kLayers).number<uint32_t>("llama.context_length", 64);
+    gguf_.number<uint32_t>("llama.block_count", kDepth).number<uint32_t>("llama.context_length", 64);
     gguf_.number<uint32_t>("llama.embedding_length", kWidth).number<uint32_t>("llama.feed_forward_length", kFfn);
     gguf_.number<uint32_t>("llama.attention.head_count", 8).number<uint32_t>("llama.attention.head_count_kv", 2);
     gguf_.number<uint32_t>("llama.vocab_size", kVocabulary);
     gguf_.number<float>("llama.attention.layer_norm_rms_epsilon", 1e-5f);
     linear("token_embd.weight", kVocabulary, kWidth);
-    for (uint32_t i = 0; i < kLayers; ++i) {
+    for (uint32_t i = 0; i < kDepth; ++i) {
       const std::string block = "blk." + std::to_string(i) + ".";
       norm(block + "attn_norm.weight");
       linear(block + "attn_q.weight", kWidth, kWidth);
@@ -97,7 +97,7 @@ class TinyLlama {
   Type type_;
   bool as_f32_;
   std::mt19937_64 rng_{7};
-  ::ridge::testing::GgufBuilder gguf_;
+  ::ridge::test::GgufBuilder gguf_;
 };
 
 bool same_bytes(const Logits& a, const Logits& b) {
@@ -124,8 +124,8 @@ double deviation(const Logits& got, const Logits& want) {
 class LowBit : public ::testing::TestWithParam<Type> {
  protected:
   void SetUp() override {
-    ::ridge::testing::write_file(folder_ / "typed.gguf", TinyLlama(GetParam(), false).build());
-    ::ridge::testing::write_file(folder_ / "f32.gguf", TinyLlama(GetParam(), true).build());
+    test::write_file(folder_ / "typed.gguf", TinyLlama(GetParam(), false).build());
+    test::write_file(folder_ / "f32.gguf", TinyLlama(GetParam(), true).build());
   }
 
   Logits run(const std::string& name, EngineOptions options, uint32_t rows = 8) {
@@ -141,7 +141,7 @@ class LowBit : public ::testing::TestWithParam<Type> {
     return golden::all_logits(*engine.value(), ids);
   }
 
-  ::ridge::testing::TempFolder folder_;
+  test::TempFolder folder_;
   bool streamed_ = false;
 };
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "tests/format/temp_folder.h"
 #include "tests/golden.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
@@ -97,7 +97,7 @@ class StateFile : public ::testing::Test {
   }
 
   KernelChoice choice_ = choose_kernels({}).value();
-  testing::TempFolder folder_;
+  test::TempFolder folder_;
 };
 
 TEST_F(StateFile, GivesBackWhatWasSaved) {
@@ -194,7 +194,7 @@ using Logits = std::vector<std::vector<float>>;
 
 // A run that loads a state and goes on equals a run that read everything.
 TEST(EngineState, ContinuesWithTheSameBytes) {
-  testing::TempFolder folder;
+  test::TempFolder folder;
   for (const char* name : {"type-Q4_0", "gemma3", "phi3"}) {
     std::string model = golden::folder() + "/tiny/" + name + ".gguf";
     RIDGE_SKIP_WITHOUT(model, "needs ../shared");
@@ -234,7 +234,7 @@ TEST(EngineState, ContinuesWithTheSameBytes) {
 
 // Latent attention computes generated tokens in another form: a prompt that repeats them must not reuse that form.
 TEST(EngineState, OnlyPromptTokensAreReusedWhereTheirFormMatters) {
-  testing::TempFolder folder;
+  test::TempFolder folder;
   for (const bool latent : {true, false}) {
     std::string model = golden::folder() + (latent ? "/tiny/plm.gguf" : "/tiny/type-Q4_0.gguf");
     RIDGE_SKIP_WITHOUT(model, "needs ../shared");

@@ -36,10 +36,10 @@ void operator delete[](void* p) noexcept { release(p); }
 void operator delete(void* p, size_t) noexcept { release(p); }
 void operator delete[](void* p, size_t) noexcept { release(p); }
 
-namespace ridge::testing {
+namespace ridge::test {
 
 AllocationPeak::AllocationPeak() : before_(held.load()) { peak.store(before_); }
 
 size_t AllocationPeak::bytes() const { return peak.load() - before_; }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace ridge::testing {
+namespace ridge::test {
 
 // Counts from its construction on; one at a time, and only in single-threaded tests.
 class AllocationPeak {
@@ -19,4 +19,4 @@ class AllocationPeak {
   size_t before_;
 };
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::TempFolder;
-using testing::write_file;
+using test::TempFolder;
+using test::write_file;
 
 std::vector<uint8_t> random_bytes(size_t n) {
   std::mt19937 random(static_cast<uint32_t>(n));

@@ -16,7 +16,7 @@
 
 #include "tensor/types.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -170,4 +170,4 @@ class GgufBuilder {
   std::vector<BuilderTensor> tensors_;
 };
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -6,18 +6,18 @@
 
 #include "format/gguf.h"
 #include "tests/format/gguf_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::append;
-using testing::append_string;
-using testing::Bytes;
-using testing::GgufBuilder;
-using testing::TempFolder;
-using testing::ValueType;
-using testing::write_file;
+using test::append;
+using test::append_string;
+using test::Bytes;
+using test::GgufBuilder;
+using test::TempFolder;
+using test::ValueType;
+using test::write_file;
 
 constexpr uint64_t kHuge = 1ull << 62;
 

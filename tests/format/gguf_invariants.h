@@ -7,7 +7,7 @@
 
 #include "format/gguf.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 // Empty, or the sentence that does not hold.
 inline std::string broken_invariant(const Gguf& gguf, uint64_t file_bytes) {
@@ -40,4 +40,4 @@ inline std::string broken_invariant(const Gguf& gguf, uint64_t file_bytes) {
   return "";
 }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -9,14 +9,14 @@
 #include "tests/format/allocation_count.h"
 #include "tests/format/gguf_builder.h"
 #include "tests/format/gguf_invariants.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::AllocationPeak;
-using testing::Bytes;
-using testing::GgufBuilder;
+using test::AllocationPeak;
+using test::Bytes;
+using test::GgufBuilder;
 
 GgufBuilder varied() {
   GgufBuilder builder;
@@ -48,7 +48,7 @@ void expect_sound_or_refused(std::span<const uint8_t> bytes) {
     ASSERT_EQ(gguf.error().message.find('\n'), std::string::npos) << gguf.error().message;
     return;
   }
-  ASSERT_EQ(testing::broken_invariant(gguf.value(), bytes.size()), "");
+  ASSERT_EQ(test::broken_invariant(gguf.value(), bytes.size()), "");
 }
 
 void expect_cuts_refused(std::span<const uint8_t> bytes, size_t from, size_t to, size_t step) {
@@ -136,7 +136,7 @@ TEST(GgufProperty, TinyModelsCutAndFlipped) {
   std::string folder = std::string(RIDGE_SHARED_DIR) + "/golden/tiny/";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "needs ../shared/golden/tiny";
   for (const char* name : {"llama.gguf", "deepseek2-absorbed.gguf", "gemma3.gguf", "gpt-oss.gguf", "type-Q4_K.gguf"}) {
-    Bytes bytes = testing::read_file(folder + name);
+    Bytes bytes = test::read_file(folder + name);
     Result<Gguf> gguf = parse_gguf(bytes, name);
     ASSERT_TRUE(gguf.ok()) << gguf.error().message;
     uint64_t head = bytes.size();

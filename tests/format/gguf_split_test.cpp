@@ -3,14 +3,14 @@
 
 #include "format/gguf.h"
 #include "tests/format/gguf_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::GgufBuilder;
-using testing::TempFolder;
-using testing::write_file;
+using test::GgufBuilder;
+using test::TempFolder;
+using test::write_file;
 
 struct Part {
   uint16_t number = 0;  // from 0

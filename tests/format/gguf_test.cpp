@@ -7,15 +7,15 @@
 #include <limits>
 
 #include "tests/format/gguf_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::Bytes;
-using testing::GgufBuilder;
-using testing::TempFolder;
-using testing::ValueType;
+using test::Bytes;
+using test::GgufBuilder;
+using test::TempFolder;
+using test::ValueType;
 
 Gguf parsed(const GgufBuilder& builder) {
   Result<Gguf> gguf = parse_gguf(builder.build(), "test.gguf");

@@ -4,14 +4,14 @@
 
 #include <cstring>
 
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::read_file;
-using testing::TempFolder;
-using testing::write_file;
+using test::read_file;
+using test::TempFolder;
+using test::write_file;
 
 void write_array(const std::string& path, uint64_t rows, uint64_t cols, const std::vector<float>& values) {
   NpyWriter out = NpyWriter::create(path, rows, cols).value();

@@ -8,14 +8,14 @@
 #include <csignal>
 
 #include "format/npy.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::read_file;
-using testing::TempFolder;
-using testing::write_file;
+using test::read_file;
+using test::TempFolder;
+using test::write_file;
 
 std::vector<uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 

@@ -10,7 +10,7 @@
 
 #include "format/image.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 // Every pixel another value, so that swapped rows or channels are seen.
 inline Image striped(uint32_t width, uint32_t height, uint32_t channels) {
@@ -74,4 +74,4 @@ class RawPng {
   }
 };
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

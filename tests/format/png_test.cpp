@@ -6,23 +6,23 @@
 
 #include "tests/format/allocation_count.h"
 #include "tests/format/png_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::RawPng;
-using testing::striped;
-using testing::TempFolder;
+using test::RawPng;
+using test::striped;
+using test::TempFolder;
 
 std::vector<uint8_t> file_of(const Image& image, std::span<const PngText> texts = {}) {
   TempFolder folder;
   Result<void> written = write_png(folder / "a.png", image, texts);
   EXPECT_TRUE(written.ok()) << written.error().message;
-  return testing::read_file(folder / "a.png");
+  return test::read_file(folder / "a.png");
 }
 
-std::string refusal(std::span<const uint8_t> bytes, const PngLimits& limits = {}) {
+std::string refusal_of_png(std::span<const uint8_t> bytes, const PngLimits& limits = {}) {
   Result<PngFile> file = parse_png(bytes, "a.png", limits);
   if (file.ok()) return "accepted";
   EXPECT_EQ(file.error().code, ErrorCode::bad_input);
@@ -122,27 +122,27 @@ TEST(Png, ToRgbLaysTransparencyOnWhite) {
 }
 
 TEST(Png, RefusesWhatIsNoPicture) {
-  EXPECT_NE(refusal({}).find("no PNG"), std::string::npos);
+  EXPECT_NE(refusal_of_png({}).find("no PNG"), std::string::npos);
   const std::vector<uint8_t> jpeg = {0xFF, 0xD8, 0xFF, 0xE0, 0, 0, 0, 0, 0, 0};
-  EXPECT_NE(refusal(jpeg).find("no PNG"), std::string::npos);
+  EXPECT_NE(refusal_of_png(jpeg).find("no PNG"), std::string::npos);
   RawPng no_pixels;
   no_pixels.header(4, 4, 8, 2).end();
-  EXPECT_NE(refusal(no_pixels.bytes).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal_of_png(no_pixels.bytes).find("damaged"), std::string::npos);
   RawPng bad_depth;
   bad_depth.header(4, 4, 3, 2).rows({0}).end();
-  EXPECT_NE(refusal(bad_depth.bytes).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal_of_png(bad_depth.bytes).find("damaged"), std::string::npos);
   RawPng few_rows;
   few_rows.header(4, 4, 8, 0).rows({0, 1, 2, 3, 4}).end();
-  EXPECT_NE(refusal(few_rows.bytes).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal_of_png(few_rows.bytes).find("damaged"), std::string::npos);
   RawPng no_size;
   no_size.header(0, 4, 8, 0).rows({0}).end();
-  EXPECT_NE(refusal(no_size.bytes).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal_of_png(no_size.bytes).find("damaged"), std::string::npos);
 }
 
 TEST(Png, ABadChecksumIsRefused) {
   auto bytes = file_of(striped(16, 16, 3));
   bytes[bytes.size() - 20] ^= 1;  // inside the last bytes of IDAT, before IEND
-  EXPECT_NE(refusal(bytes).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal_of_png(bytes).find("damaged"), std::string::npos);
 }
 
 // A hundred bytes that claim gigabytes: refused before anything is allocated.
@@ -150,23 +150,23 @@ TEST(Png, ClaimsAreHeldAgainstTheFile) {
   for (auto [width, height] : {std::pair{65'000u, 65'000u}, {8192u, 8192u}, {4096u, 1024u}}) {
     RawPng png;
     png.header(width, height, 8, 6).rows({0}).end();
-    testing::AllocationPeak peak;
-    const std::string message = refusal(png.bytes);
+    test::AllocationPeak peak;
+    const std::string message = refusal_of_png(png.bytes);
     EXPECT_TRUE(message.find("cannot stand in") != message.npos || message.find("at most") != message.npos) << message;
     EXPECT_LT(peak.bytes(), 100'000u);
   }
   RawPng wide;
   wide.header(1'000'000, 1, 1, 0).rows({0}).end();
-  EXPECT_NE(refusal(wide.bytes).find("damaged"), std::string::npos);
-  EXPECT_NE(refusal(file_of(striped(10, 10, 3)), {.most_pixels = 99}).find("at most 99"), std::string::npos);
-  EXPECT_EQ(refusal(file_of(striped(10, 10, 3)), {.most_pixels = 100}), "accepted");
+  EXPECT_NE(refusal_of_png(wide.bytes).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal_of_png(file_of(striped(10, 10, 3)), {.most_pixels = 99}).find("at most 99"), std::string::npos);
+  EXPECT_EQ(refusal_of_png(file_of(striped(10, 10, 3)), {.most_pixels = 100}), "accepted");
 }
 
 TEST(Png, EveryCutIsRefused) {
   const std::vector<PngText> texts = {{"parameters", "seed 1"}};
   const auto bytes = file_of(striped(9, 7, 3), texts);
   for (size_t length = 0; length < bytes.size(); ++length) {
-    const std::string message = refusal(std::span(bytes).subspan(0, length));
+    const std::string message = refusal_of_png(std::span(bytes).subspan(0, length));
     ASSERT_NE(message, "accepted") << "cut at " << length;
     if (length >= 8) {
       ASSERT_NE(message.find("cut short"), std::string::npos) << length << ": " << message;
@@ -182,7 +182,7 @@ TEST(Png, FlippedBitsAreRefusedOrHarmless) {
     auto bytes = original;
     const size_t at = random() % bytes.size();
     bytes[at] = static_cast<uint8_t>(bytes[at] ^ (1u << random() % 8));
-    testing::AllocationPeak peak;
+    test::AllocationPeak peak;
     Result<PngFile> file = parse_png(bytes, "a.png");
     ASSERT_LT(peak.bytes(), 1u << 20);
     if (file.ok()) {

@@ -17,19 +17,19 @@
 #include "base/units.h"
 #include "tests/format/allocation_count.h"
 #include "tests/format/gguf_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
 namespace fs = std::filesystem;
 
-using testing::AllocationPeak;
-using testing::Bytes;
-using testing::GgufBuilder;
-using testing::read_file;
-using testing::TempFolder;
-using testing::write_file;
+using test::AllocationPeak;
+using test::Bytes;
+using test::GgufBuilder;
+using test::read_file;
+using test::TempFolder;
+using test::write_file;
 
 class RidgePackTest : public ::testing::Test {
  protected:

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ridge::testing {
+namespace ridge::test {
 
 class SafetensorsBuilder {
  public:
@@ -48,4 +48,4 @@ class SafetensorsBuilder {
   uint64_t data_ = 0;
 };
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -5,7 +5,7 @@
 
 #include "format/safetensors.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 // Empty, or the sentence that does not hold.
 inline std::string broken_invariant(const Safetensors& file, uint64_t file_bytes) {
@@ -22,4 +22,4 @@ inline std::string broken_invariant(const Safetensors& file, uint64_t file_bytes
   return end == file_bytes ? "" : "the data end with the file";
 }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

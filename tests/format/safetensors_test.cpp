@@ -7,15 +7,15 @@
 #include "tests/format/allocation_count.h"
 #include "tests/format/safetensors_builder.h"
 #include "tests/format/safetensors_invariants.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::AllocationPeak;
-using testing::SafetensorsBuilder;
-using testing::TempFolder;
-using testing::write_file;
+using test::AllocationPeak;
+using test::SafetensorsBuilder;
+using test::TempFolder;
+using test::write_file;
 using Bytes = std::vector<uint8_t>;
 
 SafetensorsBuilder varied() {
@@ -41,7 +41,7 @@ TEST(Safetensors, ReadsWhatIsThere) {
   EXPECT_EQ(file.value().find("scalar")->elements(), 1u);
   EXPECT_EQ(file.value().find("empty")->elements(), 0u);
   EXPECT_EQ(file.value().find("nothing"), nullptr);
-  EXPECT_EQ(testing::broken_invariant(file.value(), bytes.size()), "");
+  EXPECT_EQ(test::broken_invariant(file.value(), bytes.size()), "");
 }
 
 TEST(Safetensors, NamesMayHaveEscapes) {
@@ -145,7 +145,7 @@ TEST(SafetensorsProperty, FlipsAreRefusedOrSound) {
       continue;
     }
     ++accepted;
-    ASSERT_EQ(testing::broken_invariant(file.value(), bytes.size()), "") << round;
+    ASSERT_EQ(test::broken_invariant(file.value(), bytes.size()), "") << round;
   }
   EXPECT_GT(accepted, 100);  // those in names and data
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ridge::testing {
+namespace ridge::test {
 
 class ProtobufWriter {
  public:
@@ -68,4 +68,4 @@ inline SpieceBuilder small_spiece() {
   return model;
 }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -8,17 +8,17 @@
 #include "format/protobuf.h"
 #include "tests/format/allocation_count.h"
 #include "tests/format/spiece_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::AllocationPeak;
-using testing::ProtobufWriter;
-using testing::small_spiece;
-using testing::SpieceBuilder;
+using test::AllocationPeak;
+using test::ProtobufWriter;
+using test::small_spiece;
+using test::SpieceBuilder;
 
-std::string refusal(std::span<const uint8_t> bytes) {
+std::string refusal_of_spiece(std::span<const uint8_t> bytes) {
   Result<Metadata> metadata = parse_spiece(bytes, "spiece.model");
   if (metadata.ok()) return "accepted";
   EXPECT_EQ(metadata.error().code, ErrorCode::bad_input);
@@ -28,7 +28,8 @@ std::string refusal(std::span<const uint8_t> bytes) {
 }
 
 void expect_refused(const SpieceBuilder& model, std::string_view words) {
-  EXPECT_NE(refusal(model.build()).find(words), std::string::npos) << refusal(model.build()) << ", expected " << words;
+  EXPECT_NE(refusal_of_spiece(model.build()).find(words), std::string::npos)
+      << refusal_of_spiece(model.build()) << ", expected " << words;
 }
 
 // Text, score and type as they are; counts agree.
@@ -105,7 +106,7 @@ TEST(Spiece, RefusesOtherModelsWithTheirKind) {
   SpieceBuilder without;
   without.piece("a", 0);
   expect_refused(without, "no piece is the unknown one");
-  EXPECT_NE(refusal({}).find("empty"), std::string::npos);
+  EXPECT_NE(refusal_of_spiece({}).find("empty"), std::string::npos);
 }
 
 TEST(Spiece, RefusesBrokenPieces) {
@@ -147,13 +148,13 @@ TEST(Spiece, RefusesBrokenProtobuf) {
   SpieceBuilder model = small_spiece();
   model.pieces.number(9, 7).string(10, "abc").real(11, 1).tag(12, 1);
   model.pieces.bytes.resize(model.pieces.bytes.size() + 8);
-  EXPECT_EQ(refusal(model.build()), "accepted");
+  EXPECT_EQ(refusal_of_spiece(model.build()), "accepted");
 }
 
 TEST(Spiece, EveryCutIsRefused) {
   const auto bytes = small_spiece().build();
   for (size_t length = 0; length < bytes.size(); ++length) {
-    const std::string message = refusal(std::span(bytes).subspan(0, length));
+    const std::string message = refusal_of_spiece(std::span(bytes).subspan(0, length));
     ASSERT_NE(message, "accepted") << "cut at " << length;
     if (length == 0) continue;
     ASSERT_NE(message.find("cut short"), std::string::npos) << length << ": " << message;
@@ -183,8 +184,8 @@ TEST(Spiece, GreedyFilesStayWithinTheBound) {
 }
 
 TEST(Spiece, FilesAreReadWhole) {
-  testing::TempFolder folder;
-  testing::write_file(folder / "spiece.model", small_spiece().build());
+  test::TempFolder folder;
+  test::write_file(folder / "spiece.model", small_spiece().build());
   EXPECT_TRUE(read_spiece(folder / "spiece.model").ok());
   Result<Metadata> missing = read_spiece(folder / "none");
   ASSERT_FALSE(missing.ok());

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
-using testing::TempFolder;
+using test::TempFolder;
 
 TEST(SpoolFile, GivesBackWhatWasAppendedAndLeavesNothing) {
   TempFolder folder;

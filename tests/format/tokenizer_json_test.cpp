@@ -8,13 +8,13 @@
 
 #include "format/base64.h"
 #include "tests/format/allocation_count.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace ridge {
 namespace {
 
 using nlohmann::json;
-using testing::AllocationPeak;
+using test::AllocationPeak;
 
 constexpr const char* kQwenSplit =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -290,9 +290,9 @@ TEST(TokenizerJson, GreedyFilesStayWithinTheBound) {
 }
 
 TEST(TokenizerJson, FilesAreRead) {
-  testing::TempFolder folder;
+  test::TempFolder folder;
   const std::string text = small_unigram().dump(2);
-  testing::write_file(folder / "tokenizer.json", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  test::write_file(folder / "tokenizer.json", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   EXPECT_TRUE(read_tokenizer_json(folder / "tokenizer.json").ok());
   EXPECT_FALSE(read_tokenizer_json(folder / "none").ok());
 }

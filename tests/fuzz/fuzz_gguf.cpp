@@ -7,6 +7,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ridge::Result<ridge::Gguf> gguf = ridge::parse_gguf({data, size}, "fuzz.gguf");
-  if (gguf.ok()) RIDGE_CHECK(ridge::testing::broken_invariant(gguf.value(), size).empty(), "an accepted file is sound");
+  if (gguf.ok()) RIDGE_CHECK(ridge::test::broken_invariant(gguf.value(), size).empty(), "an accepted file is sound");
   return 0;
 }

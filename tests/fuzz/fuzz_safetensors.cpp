@@ -7,6 +7,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto file = ridge::parse_safetensors({data, size}, "fuzz.safetensors");
-  if (file.ok()) RIDGE_CHECK(ridge::testing::broken_invariant(file.value(), size).empty(), "an accepted file is sound");
+  if (file.ok()) RIDGE_CHECK(ridge::test::broken_invariant(file.value(), size).empty(), "an accepted file is sound");
   return 0;
 }

@@ -10,14 +10,14 @@ namespace {
 
 using test::FaultySyscalls;
 using test::TempFolder;
-using test::write_file;
+using test::write_clean_file;
 
 class DataFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = folder_.file("weights");
+    path_ = folder_ / "weights";
     bytes_ = test::random_bytes(3 * 4096 + 1234, 5);
-    write_file(path_, bytes_);
+    write_clean_file(path_, bytes_);
   }
   // The whole file in reads of 8 KiB.
   std::vector<uint8_t> read_all(const DataFile& file) {
@@ -95,16 +95,16 @@ TEST_F(DataFileTest, LargeDirectBlocksFallBack) {
 }
 
 TEST_F(DataFileTest, WhatCannotBeOpenedIsBadInput) {
-  auto missing = DataFile::open(folder_.file("missing"), {});
+  auto missing = DataFile::open(folder_ / "missing", {});
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::bad_input);
   EXPECT_NE(missing.error().message.find("no such file"), std::string::npos);
-  auto folder = DataFile::open(folder_.file(""), {});
+  auto folder = DataFile::open(folder_ / "", {});
   ASSERT_FALSE(folder.ok());
 }
 
 TEST_F(DataFileTest, AnEmptyFileIsAFile) {
-  write_file(path_, {});
+  write_clean_file(path_, {});
   auto file = DataFile::open(path_, {});
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(read_all(file.value()).size(), 0u);
@@ -116,10 +116,10 @@ TEST_F(DataFileTest, VerifyFindsWhatHappenedToAFile) {
   EXPECT_TRUE(file.value().verify_unchanged().ok());
 
   // Removed: whoever has it open still has it.
-  ASSERT_EQ(std::rename(path_.c_str(), folder_.file("away").c_str()), 0);
+  ASSERT_EQ(std::rename(path_.c_str(), (folder_ / "away").c_str()), 0);
   EXPECT_TRUE(file.value().verify_unchanged().ok());
   // Replaced.
-  write_file(path_, bytes_);
+  write_clean_file(path_, bytes_);
   auto replaced = file.value().verify_unchanged();
   ASSERT_FALSE(replaced.ok());
   EXPECT_EQ(replaced.error().code, ErrorCode::bad_input);

@@ -81,7 +81,7 @@ TEST_F(ElasticPinsTest, WhatMayNotGoStays) {
 
 TEST_F(ElasticPinsTest, TheKernelGetsTheMemory) {
   if (test::kSanitized) GTEST_SKIP() << "a sanitizer's own memory drowns the figure";
-  Model large = ModelBuilder(Layout::rows).build(folder_.file("large"), 5, 200);
+  Model large = ModelBuilder(Layout::rows).build(folder_ / "large", 5, 200);
   auto source = make(elastic(large));
   const uint64_t before = process_memory().anonymous;
   const uint64_t freed = source->give_back(UINT64_MAX);

@@ -15,7 +15,7 @@ namespace {
 class ExpertCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    model_ = test::ModelBuilder(Layout::rows).build(folder_.file("model"), 12);
+    model_ = test::ModelBuilder(Layout::rows).build(folder_ / "model", 12);
     Program& p = model_.program;
     for (uint32_t group = 0; group < 2; ++group) {
       p.expert_groups.push_back({.first_step = static_cast<uint32_t>(p.steps.size()), .experts = 6, .used = 2});

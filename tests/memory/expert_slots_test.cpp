@@ -15,7 +15,7 @@ namespace {
 class ExpertSlots : public ::testing::Test {
  protected:
   void SetUp() override {
-    model_ = test::ModelBuilder(Layout::rows).build(folder_.file("model"), 5);
+    model_ = test::ModelBuilder(Layout::rows).build(folder_ / "model", 5);
     for (BlockId b = 1; b < 10; b += 2) model_.program.blocks[b].on_demand = true;
   }
 

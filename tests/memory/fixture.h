@@ -25,6 +25,7 @@
 #include "memory/streaming_source.h"
 #include "memory/syscalls.h"
 #include "tensor/panel.h"
+#include "tests/temp_folder.h"
 
 namespace ridge::test {
 
@@ -43,25 +44,8 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-class TempFolder {
- public:
-  TempFolder() {
-    static std::atomic<int> count{0};
-    path_ = fs::temp_directory_path() / ("ridge-memory-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-    fs::create_directories(path_);
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
 // Written and flushed, so that its pages are clean and may leave the cache.
-inline void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
+inline void write_clean_file(const std::string& path, const std::vector<uint8_t>& bytes) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(::write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
@@ -123,7 +107,7 @@ class ModelBuilder {
     add_block("head/0", {{model_.head, 0, 80}});
     add_block("head/1", {{model_.head, 80, 160}});
     add_block("head/2", {{model_.head, 160, 203}});
-    write_file(path, model_.bytes);
+    write_clean_file(path, model_.bytes);
     return std::move(model_);
   }
 

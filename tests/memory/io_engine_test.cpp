@@ -10,16 +10,16 @@ namespace {
 
 using test::FaultySyscalls;
 using test::TempFolder;
-using test::write_file;
+using test::write_clean_file;
 
 constexpr IoKind kKinds[] = {IoKind::uring, IoKind::threads, IoKind::buffered};
 
 class IoEngineTest : public ::testing::TestWithParam<IoKind> {
  protected:
   void SetUp() override {
-    path_ = folder_.file("weights");
+    path_ = folder_ / "weights";
     bytes_ = test::random_bytes(1'000'003, 9);
-    write_file(path_, bytes_);
+    write_clean_file(path_, bytes_);
     slab_ = Slab::allocate(2 * kMiB, {}).value();
   }
   std::unique_ptr<IoEngine> make(Syscalls* calls, uint64_t request_bytes = 64 * 1024, uint32_t depth = 4) {
@@ -196,7 +196,7 @@ TEST_P(IoEngineTest, OtherErrorsAreNotRepeated) {
 TEST_P(IoEngineTest, AnEarlyEndIsAFileThatShrank) {
   // Three ways to see it: nothing, a part of a block again and again, and the real thing.
   for (int way : {0, 1, 2}) {
-    write_file(path_, bytes_);
+    write_clean_file(path_, bytes_);
     FaultySyscalls calls;
     calls.armed = false;
     auto io = make(&calls, kMiB);
@@ -217,7 +217,7 @@ TEST_P(IoEngineTest, AnEarlyEndIsAFileThatShrank) {
 TEST_P(IoEngineTest, AFileReplacedMeanwhileIsFound) {
   auto io = make(nullptr);
   EXPECT_TRUE(read(*io, 0, 1000).ok());
-  write_file(path_ + ".new", bytes_);
+  write_clean_file(path_ + ".new", bytes_);
   test::fs::rename(path_ + ".new", path_);
   auto result = read(*io, 0, 1000);
   ASSERT_FALSE(result.ok());
@@ -244,9 +244,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, IoEngineTest, ::testing::ValuesIn(kKinds),
 class UringLadder : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = folder_.file("weights");
+    path_ = folder_ / "weights";
     bytes_ = test::random_bytes(300'000, 3);
-    write_file(path_, bytes_);
+    write_clean_file(path_, bytes_);
     slab_ = Slab::allocate(2 * kMiB, {}).value();
     auto io = make_io_engine({.files = {path_}, .buffers = {slab_.span()}, .kind = IoKind::uring});
     ASSERT_TRUE(io.ok());

@@ -10,8 +10,8 @@ namespace {
 class IoFactsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = folder_.file("weights");
-    test::write_file(path_, test::random_bytes(100'000, 5));
+    path_ = folder_ / "weights";
+    test::write_clean_file(path_, test::random_bytes(100'000, 5));
   }
   IoFacts facts(Syscalls* calls = nullptr) {
     auto result = io_facts(path_, calls);
@@ -66,7 +66,7 @@ TEST_F(IoFactsTest, AnUnreadableDeviceIsTold) {
 }
 
 TEST_F(IoFactsTest, AMissingFileIsBadInput) {
-  auto f = io_facts(folder_.file("absent"));
+  auto f = io_facts(folder_ / "absent");
   ASSERT_FALSE(f.ok());
   EXPECT_EQ(f.error().code, ErrorCode::bad_input);
 }

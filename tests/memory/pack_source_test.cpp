@@ -10,7 +10,7 @@
 namespace ridge {
 namespace {
 
-using ridge::testing::GgufBuilder;
+using ridge::test::GgufBuilder;
 
 // Matrices are cut into blocks of 48 rows; the embedding is gathered.
 Program program_of(const Gguf& gguf, const std::vector<PackedTensor>& packed) {
@@ -48,12 +48,12 @@ TEST(PackSource, GivesTheBytesOfItsSource) {
   random("output.weight", Type::Q4_0, 64, 91);
   random("blk.0.attn_q.weight", Type::F16, 64, 250);
   random("blk.0.ffn_up.weight", Type::Q4_1, 96, 333);
-  test::write_file(folder.file("m.gguf"), builder.build());
+  test::write_clean_file(folder / "m.gguf", builder.build());
 
   ThreadPool pool({.threads = 2});
-  Gguf gguf = Gguf::open(folder.file("m.gguf")).value();
-  ASSERT_TRUE(write_ridge_pack(gguf, folder.file("m.ridge"), {.pool = &pool}).ok());
-  RidgePack pack = open_ridge_pack(folder.file("m.ridge")).value();
+  Gguf gguf = Gguf::open(folder / "m.gguf").value();
+  ASSERT_TRUE(write_ridge_pack(gguf, folder / "m.ridge", {.pool = &pool}).ok());
+  RidgePack pack = open_ridge_pack(folder / "m.ridge").value();
   Program from_gguf = program_of(gguf, {}), from_pack = program_of(pack.gguf, pack.tensors);
   ASSERT_EQ(from_pack.tensors[1].layout, Layout::panels);
   ASSERT_EQ(from_pack.tensors[0].layout, Layout::rows);

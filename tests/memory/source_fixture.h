@@ -14,8 +14,8 @@ namespace ridge::test {
 class StreamingSourceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    rows_ = ModelBuilder(Layout::rows).build(folder_.file("model"), 5);
-    panels_ = ModelBuilder(Layout::panels).build(folder_.file("model.ridge"), 5);
+    rows_ = ModelBuilder(Layout::rows).build(folder_ / "model", 5);
+    panels_ = ModelBuilder(Layout::panels).build(folder_ / "model.ridge", 5);
     expected_.resize(blocks());
     for (BlockId b = 0; b < blocks(); ++b) {
       for (const Piece& piece : rows_.program.blocks[b].pieces) {

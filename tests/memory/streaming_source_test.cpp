@@ -36,8 +36,8 @@ TEST_F(StreamingSourceTest, SameBytesWhateverIsPinnedHoweverItIsRead) {
       }
     }
   }
-  EXPECT_EQ(test::cached_pages(folder_.file("model")), 0u);
-  EXPECT_EQ(test::cached_pages(folder_.file("model.ridge")), 0u);
+  EXPECT_EQ(test::cached_pages(folder_ / "model"), 0u);
+  EXPECT_EQ(test::cached_pages(folder_ / "model.ridge"), 0u);
 }
 
 TEST_F(StreamingSourceTest, PinnedBlocksArePanelsStreamedOnesRows) {
@@ -51,7 +51,7 @@ TEST_F(StreamingSourceTest, PinnedBlocksArePanelsStreamedOnesRows) {
 }
 
 TEST_F(StreamingSourceTest, PinsOfManyChunks) {
-  Model large = ModelBuilder(Layout::rows).build(folder_.file("large"), 2, 300);  // tensors of up to 7.6 MB
+  Model large = ModelBuilder(Layout::rows).build(folder_ / "large", 2, 300);  // tensors of up to 7.6 MB
   StreamingSourceOptions o = options(large, [](BlockId b) { return b < 4; });
   o.program = &large.program;
   auto source = make(o);
@@ -147,7 +147,7 @@ TEST_F(StreamingSourceTest, TheNextVisitIsReadWhileThisOneIsHeld) {
     std::set<uint64_t> offsets;
   } calls;
   // Every piece begins on a page of its own.
-  Model model = ModelBuilder(Layout::rows).build(folder_.file("wide"), 5, 8);
+  Model model = ModelBuilder(Layout::rows).build(folder_ / "wide", 5, 8);
   StreamingSourceOptions o = options(model, kPins.at("none"));
   o.io = IoKind::threads;
   o.syscalls = &calls;
@@ -305,14 +305,14 @@ TEST_F(StreamingSourceTest, FaultsThatHealGiveTheSameBytes) {
 
 TEST_F(StreamingSourceTest, AFileCutOrReplacedMeanwhileIsBadInput) {
   for (bool cut : {true, false}) {
-    test::write_file(folder_.file("model"), rows_.bytes);
+    test::write_clean_file(folder_ / "model", rows_.bytes);
     auto source = make(options(rows_, kPins.at("none")));
     pass(*source);
     if (cut) {
-      ASSERT_EQ(::truncate(folder_.file("model").c_str(), 5000), 0);
+      ASSERT_EQ(::truncate((folder_ / "model").c_str(), 5000), 0);
     } else {
-      test::write_file(folder_.file("new"), rows_.bytes);
-      test::fs::rename(folder_.file("new"), folder_.file("model"));
+      test::write_clean_file(folder_ / "new", rows_.bytes);
+      test::fs::rename(folder_ / "new", folder_ / "model");
     }
     ASSERT_TRUE(source->begin_pass({}).ok());
     bool failed = false;
@@ -329,7 +329,7 @@ TEST_F(StreamingSourceTest, AFileCutOrReplacedMeanwhileIsBadInput) {
 TEST_F(StreamingSourceTest, AFileThatIsTooShortIsRefused) {
   for (bool pinned : {true, false}) {
     std::vector<uint8_t> shorter(rows_.bytes.begin(), rows_.bytes.end() - 10);
-    test::write_file(folder_.file("model"), shorter);
+    test::write_clean_file(folder_ / "model", shorter);
     StreamingSourceOptions o = options(rows_, [&](BlockId) { return pinned; });
     auto source = StreamingSource::create(o);
     if (pinned) {
@@ -347,7 +347,7 @@ TEST_F(StreamingSourceTest, AFileThatIsTooShortIsRefused) {
 
 TEST_F(StreamingSourceTest, AMissingFileIsBadInput) {
   StreamingSourceOptions o = options(rows_, kPins.at("all"));
-  test::fs::remove(folder_.file("model"));
+  test::fs::remove(folder_ / "model");
   auto source = StreamingSource::create(o);
   ASSERT_FALSE(source.ok());
   EXPECT_EQ(source.error().code, ErrorCode::bad_input);
@@ -369,7 +369,7 @@ TEST_F(StreamingSourceTest, MoreThanTheSystemHasIsRefused) {
 // The account is an upper bound of what the kernel charges, and no wild guess.
 TEST_F(StreamingSourceTest, TheAccountHolds) {
   if (test::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is counted, too";
-  Model large = ModelBuilder(Layout::rows).build(folder_.file("large"), 4, 100);
+  Model large = ModelBuilder(Layout::rows).build(folder_ / "large", 4, 100);
   for (const char* name : {"all", "every second", "none"}) {
     for (IoKind io : {IoKind::uring, IoKind::threads, IoKind::buffered}) {
       for (bool keep : {false, true}) {

@@ -9,7 +9,7 @@ namespace ridge {
 namespace {
 
 Gguf file_of(std::string_view architecture, const std::vector<std::string>& tensors = {}) {
-  testing::GgufBuilder gguf;
+  test::GgufBuilder gguf;
   gguf.string("general.architecture", architecture);
   for (const std::string& name : tensors) gguf.tensor({.name = name, .shape = {32, 4}, .type = Type::F32});
   return parse_gguf(gguf.build(), "test.gguf").value();

@@ -18,7 +18,7 @@ class CpuExecutorTest : public ::testing::Test {
   void SetUp() override { build(Layout::rows); }
 
   void build(Layout layout) {
-    path_ = folder_.file("model");
+    path_ = folder_ / "model";
     model_ = test::ModelBuilder(layout).build(path_, 2, 3);
     Program& p = model_.program;
     for (BlockId b = 0; b < p.blocks.size(); ++b) {
@@ -171,7 +171,7 @@ TEST_F(CpuExecutorTest, AFailedPrepareLeavesNothingAndMayBeTriedAgain) {
 }
 
 TEST_F(CpuExecutorTest, AMissingFileIsBadInput) {
-  model_.program.files = {folder_.file("absent")};
+  model_.program.files = {folder_ / "absent"};
   auto executor = CpuExecutor::create({.program = &model_.program, .pool = &pool_, .kernels = &kernels_});
   ASSERT_FALSE(executor.ok());
   EXPECT_EQ(executor.error().code, ErrorCode::bad_input);

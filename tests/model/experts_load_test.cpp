@@ -9,7 +9,7 @@
 namespace ridge {
 namespace {
 
-using testing::GgufBuilder;
+using test::GgufBuilder;
 
 struct Defect {
   uint32_t experts = 6, used = 2, groups = 1, groups_used = 1, gating = 0;

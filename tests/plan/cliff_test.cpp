@@ -4,36 +4,16 @@
 
 #include "base/units.h"
 #include "plan/planner.h"
+#include "tests/plan/layered.h"
 
 namespace ridge {
 namespace {
 
-constexpr uint32_t kLayers = 64, kRows = 256, kCols = 1024;  // Q8_0: 272 KiB each, 17 MiB in all
-
-Program layered(uint64_t slot) {
-  Program p;
-  p.files = {"model"};
-  const uint64_t row = row_bytes(Type::Q8_0, kCols);
-  for (uint32_t l = 0; l < kLayers; ++l) {
-    p.tensors.push_back({.name = "t", .type = Type::Q8_0, .rows = kRows, .cols = kCols, .offset = l * kRows * row});
-    const uint64_t panels = slot == 0 ? kRows / 16 : std::max<uint64_t>(1, slot / (16 * row));
-    std::vector<Slice> slices;
-    for (uint32_t r = 0; r < kRows; r += static_cast<uint32_t>(panels) * 16) {
-      const auto end = static_cast<uint32_t>(std::min<uint64_t>(kRows, r + panels * 16));
-      Block b{.name = "b", .pieces = {{l, r, end}}};
-      b.storage_bytes = b.memory_bytes = p.tensors[l].stored_bytes(r, end);
-      slices.push_back({static_cast<BlockId>(p.blocks.size()), 0, 1});
-      p.visits.push_back({static_cast<BlockId>(p.blocks.size()), {}});
-      p.blocks.push_back(b);
-    }
-    p.steps.push_back(slices);
-  }
-  return p;
-}
+constexpr test::Layers kShape = {.layers = 64, .rows = 256, .cols = 1024, .type = Type::Q8_0};  // 272 KiB each, 17 MiB
 
 TEST(Cliff, SlightlyTooLittleMemoryReadsSlightlyMore) {
   PlanInput in;
-  in.program = layered;
+  in.program = [](uint64_t slot) { return test::layered(kShape, slot); };
   in.fixed = [](const Program&, uint32_t) {
     Account a;
     a.add("fixed", 100 * kKiB);

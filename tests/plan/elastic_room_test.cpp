@@ -7,31 +7,13 @@
 
 #include "base/units.h"
 #include "plan/fit.h"
+#include "tests/plan/layered.h"
 
 namespace ridge {
 namespace {
 
-constexpr uint32_t kLayers = 100, kRows = 512, kCols = 1024;  // 288 KiB each as Q4_0
-
 Program layered(uint64_t slot) {
-  Program p;
-  p.files = {"model"};
-  const uint64_t bytes = uint64_t{kRows} * kCols / 32 * 18;
-  for (uint32_t l = 0; l < kLayers; ++l) {
-    p.tensors.push_back({.name = "t", .type = Type::Q4_0, .rows = kRows, .cols = kCols, .offset = l * bytes});
-    const uint64_t row = bytes / kRows;
-    const uint32_t step =
-        slot == 0 || slot >= bytes ? kRows : std::max<uint32_t>(16, static_cast<uint32_t>(slot / row) / 16 * 16);
-    for (uint32_t at = 0; at < kRows; at += step) {
-      const uint32_t end = std::min(kRows, at + step);
-      Block b{.name = "b", .pieces = {{l, at, end}}};
-      b.storage_bytes = b.memory_bytes = p.tensors[l].stored_bytes(at, end);
-      p.visits.push_back({static_cast<BlockId>(p.blocks.size()), {}});
-      p.steps.push_back({{static_cast<BlockId>(p.blocks.size()), 0, 1}});
-      p.blocks.push_back(b);
-    }
-  }
-  return p;
+  return test::layered({.layers = 100, .rows = 512, .cols = 1024, .type = Type::Q4_0}, slot);  // 288 KiB each
 }
 
 PlanInput input(std::optional<uint64_t> budget, LiveRoom live) {

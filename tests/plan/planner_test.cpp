@@ -8,30 +8,14 @@
 
 #include "base/units.h"
 #include "plan/expert_plan.h"
+#include "tests/plan/layered.h"
 
 namespace ridge {
 namespace {
 
 // A pass over `layers` matrices of 64 × 256 Q4_0 (9 KiB each), cut to the slot.
 Program layered(uint32_t layers, uint64_t slot) {
-  Program p;
-  p.files = {"model"};
-  for (uint32_t l = 0; l < layers; ++l) {
-    p.tensors.push_back({.name = "t", .type = Type::Q4_0, .rows = 64, .cols = 256, .offset = l * 9216});
-    uint32_t step = slot == 0 ? 64 : std::max<uint32_t>(16, static_cast<uint32_t>(slot / 144) / 16 * 16);
-    std::vector<Slice> slices;
-    for (uint32_t row = 0; row < 64; row += step) {
-      uint32_t end = std::min(64u, row + step);
-      Block b{.name = "b", .pieces = {{l, row, end}}};
-      b.storage_bytes = p.tensors[l].stored_bytes(row, end);
-      b.memory_bytes = b.storage_bytes;
-      slices.push_back({static_cast<BlockId>(p.blocks.size()), 0, 1});
-      p.visits.push_back({static_cast<BlockId>(p.blocks.size()), {}});
-      p.blocks.push_back(b);
-    }
-    p.steps.push_back(slices);
-  }
-  return p;
+  return test::layered({.layers = layers, .rows = 64, .cols = 256, .type = Type::Q4_0}, slot);
 }
 
 PlanInput input(uint32_t layers, std::optional<uint64_t> budget) {

@@ -11,9 +11,9 @@
 namespace ridge {
 namespace {
 
-using testing::TempFolder;
-using testing::TraceFixture;
-using testing::write_file;
+using test::TempFolder;
+using test::TraceFixture;
+using test::write_file;
 using Json = nlohmann::json;
 
 TEST(ChromeTrace, NamesLanesAndNestsNothingOnALane) {

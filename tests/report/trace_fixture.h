@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "report/chrome_trace.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 
-namespace ridge::testing {
+namespace ridge::test {
 
 inline TraceClock::time_point ms(double t) {
   return TraceClock::time_point{} + std::chrono::microseconds(static_cast<int64_t>(t * 1000));
@@ -91,4 +91,4 @@ struct TraceFixture {
   }
 };
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

@@ -9,8 +9,8 @@
 namespace ridge {
 namespace {
 
-using testing::TempFolder;
-using testing::TraceFixture;
+using test::TempFolder;
+using test::TraceFixture;
 
 RecordedTrace recorded(int decodes = 2) {
   TempFolder folder;

@@ -99,7 +99,7 @@ TEST(PromptWeights, DeepNestingIsLinear) {
 
 std::unique_ptr<Tokenizer> small_t5() {
   return Tokenizer::from_metadata(
-             *std::make_unique<Metadata>(parse_spiece(testing::small_spiece().build(), "spiece.model").value()))
+             *std::make_unique<Metadata>(parse_spiece(test::small_spiece().build(), "spiece.model").value()))
       .value();
 }
 

@@ -13,7 +13,7 @@
 #include "format/spiece.h"
 #include "format/tokenizer_json.h"
 #include "tests/format/spiece_builder.h"
-#include "tests/format/temp_folder.h"
+#include "tests/temp_folder.h"
 #include "text/image_prompt.h"
 #include "text/nfc.h"
 
@@ -60,8 +60,7 @@ class IdTensors {
 };
 
 TEST(TokenizerFile, AnimaMinisPrompts) {
-  const std::string folder = shared("models/anima-mini/");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "needs ../shared/models/anima-mini";
+  const std::string folder = RIDGE_TEST_DATA "/../../demo/anima-mini/";
   const auto qwen = opened(folder + "tokenizer.json"), t5 = opened(folder + "spiece.model");
   ASSERT_TRUE(qwen && t5);
   const json prompts = json::parse(std::ifstream(folder + "prompts.json"));
@@ -182,14 +181,14 @@ TEST(TokenizerFile, AUnigramModelAsJsonGivesTheGoldenIds) {
 }
 
 TEST(TokenizerFile, KnowsItsKinds) {
-  testing::TempFolder folder;
+  test::TempFolder folder;
   auto kind = [&](std::string_view bytes) {
-    testing::write_file(folder / "f", {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    test::write_file(folder / "f", {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
     return tokenizer_file_kind(folder / "f").value();
   };
   EXPECT_EQ(kind("{\"model\""), TokenizerFileKind::tokenizer_json);
   EXPECT_EQ(kind("\n \t{}"), TokenizerFileKind::tokenizer_json);
-  const auto spiece = testing::small_spiece().build();
+  const auto spiece = test::small_spiece().build();
   EXPECT_EQ(kind({reinterpret_cast<const char*>(spiece.data()), spiece.size()}), TokenizerFileKind::spiece);
   for (std::string_view other : {"", "\n", "GGUF\3\0\0\0", "x", "[]"}) EXPECT_EQ(kind(other), TokenizerFileKind::other);
   EXPECT_FALSE(open_tokenizer_file(folder / "f").ok());

@@ -16,12 +16,12 @@ namespace ridge {
 namespace {
 
 using nlohmann::json;
-using testing::small_spiece;
-using testing::SpieceBuilder;
+using test::small_spiece;
+using test::SpieceBuilder;
 
 std::string golden_folder() { return std::string(RIDGE_SHARED_DIR) + "/golden/unigram"; }
 
-std::unique_ptr<Tokenizer> opened(const std::string& path) {
+std::unique_ptr<Tokenizer> open_unigram(const std::string& path) {
   auto tokenizer = open_tokenizer_file(path);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
   return tokenizer.ok() ? std::move(tokenizer).value() : nullptr;
@@ -38,7 +38,7 @@ std::unique_ptr<Tokenizer> built(const SpieceBuilder& model) {
 std::vector<TokenId> plain(const Tokenizer& t, std::string_view text) { return t.encode(text, {.add_special = false}); }
 
 void expect_golden_ids(const std::string& folder) {
-  const auto tokenizer = opened(folder + "/spiece.model");
+  const auto tokenizer = open_unigram(folder + "/spiece.model");
   ASSERT_NE(tokenizer, nullptr);
   const json golden = json::parse(std::ifstream(folder + "/tokens.json"));
   ASSERT_GT(golden.at("strings").size(), 100u);
@@ -57,7 +57,7 @@ TEST(Unigram, GoldenIdsOfPiecesThatTie) { expect_golden_ids(std::string(RIDGE_TE
 
 TEST(Unigram, GoldenNormalisedForms) {
   if (!std::filesystem::exists(golden_folder())) GTEST_SKIP() << "needs ../shared/golden/unigram";
-  const auto tokenizer = opened(golden_folder() + "/spiece.model");
+  const auto tokenizer = open_unigram(golden_folder() + "/spiece.model");
   const auto* unigram = dynamic_cast<const UnigramTokenizer*>(tokenizer.get());
   ASSERT_NE(unigram, nullptr);
   const json golden = json::parse(std::ifstream(golden_folder() + "/normalised.json"));

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-namespace ridge::testing {
+namespace ridge::test {
 
 class TempFolder {
  public:
   TempFolder() {
     static int number = 0;
-    path_ = std::filesystem::path(::testing::TempDir()) /
+    path_ = std::filesystem::temp_directory_path() /
             ("ridge-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
     std::filesystem::create_directories(path_);
   }
@@ -53,4 +53,4 @@ inline std::vector<uint8_t> read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace ridge::testing
+}  // namespace ridge::test

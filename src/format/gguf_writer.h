@@ -1,0 +1,24 @@
+// The beginning of a GGUF file (version 3): metadata and the list of tensors, whose bytes the caller writes after it.
+//
+//   std::vector<GgufTensor> tensors = …;                       // name, shape, dims, type
+//   std::string header = gguf_header(metadata, tensors);       // fills in bytes and offset
+//   write(header); for (const GgufTensor& t : tensors) write at t.offset, t.bytes of them
+//
+// Strings and numbers are written as they were read: integers of 64 bits, whatever their width was.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "format/gguf.h"
+
+namespace ridge {
+
+// Each tensor begins at a multiple of this, the format's usual one; the header ends at one.
+inline constexpr uint64_t kGgufAlignment = 32;
+
+// Fills in `bytes` and the absolute `offset` of each tensor, one after the other. A key general.alignment of the
+// metadata is left out. Columns are whole blocks.
+std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tensors);
+
+}  // namespace ridge

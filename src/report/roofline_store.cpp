@@ -1,0 +1,148 @@
+#include "report/roofline_store.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/roofline_report.h"
+
+namespace ridge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json run_row(const RooflineReport& report) {
+  return {{"label", report.label.empty() ? report.machine.measured_at : report.label},
+          {"measured_at", report.machine.measured_at},
+          {"version", report.version},
+          {"cpu", report.machine.cpu},
+          {"isa", report.machine.isa},
+          {"cpus", report.machine.cpus},
+          {"numerics", report.numerics},
+          {"kv_type", report.kv_type},
+          {"memory_budget", report.memory_budget}};
+}
+
+Json point_row(const RooflinePoint& point) {
+  Json row = roofline_row(point);
+  row["samples_s"] = Json(point.samples).dump();
+  return row;
+}
+
+std::string schema() {
+  return sql_table("roofline_runs", "id INTEGER PRIMARY KEY", run_row({})) +
+         sql_table("roofline_points", "run INTEGER NOT NULL REFERENCES roofline_runs (id)", point_row({}));
+}
+
+// Phases of all models, in the order in which they are compared.
+constexpr const char* kHistoryQuery =
+    "SELECT r.id, r.label, r.measured_at, r.version, r.numerics, r.kv_type, r.memory_budget, r.isa, p.machine, "
+    "p.model, "
+    "p.scenario, p.phase, p.measured, p.threads, p.prompt, p.answer, p.tokens, p.depth, p.tokens_per_s, p.flops_per_s, "
+    "p.bytes_per_s, p.oi, p.eta, p.phi, p.seconds, p.seconds_low, p.seconds_high, p.roof, p.above_roof, p.contended "
+    "FROM roofline_runs r JOIN roofline_points p ON p.run = r.id WHERE p.operator = 'all' "
+    "ORDER BY p.model, p.prompt, p.answer, p.scenario, p.phase DESC, p.tokens, p.depth, r.id, p.rowid";
+
+KeptPoint kept_point(const SqlStatement& row) {
+  int column = 0;
+  auto text = [&] { return sql_text(row, column++); };
+  auto integer = [&] { return sqlite3_column_int64(row.get(), column++); };
+  auto real = [&] { return sqlite3_column_double(row.get(), column++); };
+  KeptPoint p;
+  p.run = integer();
+  for (std::string* field : {&p.label, &p.measured_at, &p.version, &p.numerics, &p.kv_type}) *field = text();
+  p.memory_budget = static_cast<uint64_t>(integer());
+  for (std::string* field : {&p.isa, &p.machine, &p.model, &p.scenario, &p.phase}) *field = text();
+  p.measured = integer() != 0;
+  p.threads = static_cast<int>(integer());
+  for (uint64_t* field : {&p.prompt, &p.answer, &p.tokens, &p.depth}) *field = static_cast<uint64_t>(integer());
+  for (double* field : {&p.tokens_per_s, &p.flops_per_s, &p.bytes_per_s, &p.oi, &p.eta, &p.phi, &p.seconds,
+                        &p.seconds_low, &p.seconds_high}) {
+    *field = real();
+  }
+  p.roof = text();
+  p.above_roof = integer() != 0;
+  p.contended = integer() != 0;
+  return p;
+}
+
+}  // namespace
+
+Result<void> RooflineStore::check() const {
+  for (const std::string& sql : {std::string(kHistoryQuery), sql_insert("roofline_runs", "", "", run_row({})),
+                                 sql_insert("roofline_points", "run", "1", point_row({}))}) {
+    RIDGE_TRY(file_.check(sql, "this version of ridge roofline"));
+  }
+  return {};
+}
+
+Result<RooflineStore> RooflineStore::open(const std::string& path) {
+  RooflineStore store(RIDGE_TRY(SqliteFile::create(path)));
+  // A write transaction now, so that a file that cannot be written is found before minutes of measuring.
+  // Where the tables turn out to be others, it ends without a change as the file closes.
+  RIDGE_TRY(store.file_.execute("BEGIN IMMEDIATE;\n" + schema()));
+  RIDGE_TRY(store.check());
+  RIDGE_TRY(store.file_.execute("COMMIT;\n"));
+  return store;
+}
+
+Result<RooflineStore> RooflineStore::open_existing(const std::string& path) {
+  RooflineStore store(RIDGE_TRY(SqliteFile::read(path)));
+  const SqlStatement tables =
+      RIDGE_TRY(store.file_.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'roofline_points'"));
+  RIDGE_TRY(store.file_.step(tables));
+  if (sqlite3_column_int(tables.get(), 0) == 0) {
+    return bad_input(fmt::format("{}: holds no rooflines; `ridge roofline MODEL --db` keeps some", path));
+  }
+  RIDGE_TRY(store.check());
+  return store;
+}
+
+Result<int64_t> RooflineStore::save(const RooflineReport& report) {
+  std::string script = "BEGIN IMMEDIATE;\n" + sql_insert("roofline_runs", "", "", run_row(report));
+  for (const RooflinePoint& p : report.points) {
+    script += sql_insert("roofline_points", "run", "(SELECT max(id) FROM roofline_runs)", point_row(p));
+  }
+  RIDGE_TRY(file_.execute(script));
+  // Before the transaction ends: then another run may be the newest.
+  int64_t number = 0;
+  {
+    const SqlStatement newest = RIDGE_TRY(file_.prepare("SELECT max(id) FROM roofline_runs"));
+    RIDGE_TRY(file_.step(newest));
+    number = sqlite3_column_int64(newest.get(), 0);
+  }
+  RIDGE_TRY(file_.execute("COMMIT;\n"));
+  return number;
+}
+
+Result<void> RooflineStore::check_model(const std::string& model) const {
+  const SqlStatement row = RIDGE_TRY(file_.prepare("SELECT DISTINCT model FROM roofline_points ORDER BY model"));
+  constexpr size_t kNamed = 8;
+  std::string names;
+  size_t count = 0;
+  while (RIDGE_TRY(file_.step(row))) {
+    const std::string name = sql_text(row, 0);
+    if (name == model) return {};
+    if (++count <= kNamed) names += (names.empty() ? "'" : ", '") + name + "'";
+  }
+  if (count == 0) return bad_input(fmt::format("{}: holds no rooflines yet; measure with --db", file_.path()));
+  return bad_input(fmt::format("{}: holds no roofline of a model '{}'; it has {}{}", file_.path(), model, names,
+                               count > kNamed ? " and others" : ""));
+}
+
+Result<std::vector<KeptPoint>> RooflineStore::history(const std::vector<std::string>& models) const {
+  for (const std::string& model : models) RIDGE_TRY(check_model(model));
+  std::vector<KeptPoint> points;
+  const SqlStatement row = RIDGE_TRY(file_.prepare(kHistoryQuery));
+  while (RIDGE_TRY(file_.step(row))) {
+    KeptPoint point = kept_point(row);
+    if (models.empty() || std::find(models.begin(), models.end(), point.model) != models.end()) {
+      points.push_back(std::move(point));
+    }
+  }
+  return points;
+}
+
+}  // namespace ridge

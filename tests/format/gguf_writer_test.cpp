@@ -1,0 +1,65 @@
+#include "format/gguf_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace ridge {
+namespace {
+
+Metadata every_kind() {
+  Metadata metadata;
+  auto& entries = metadata.entries();
+  StringPool words;
+  for (std::string_view word : {"a", "", "ccc"}) words.push_back(word);
+  entries["a.bool"] = true;
+  entries["a.int"] = int64_t{-7};
+  entries["a.large"] = UINT64_MAX;
+  entries["a.number"] = 0.25;
+  entries["a.text"] = std::string("text");
+  entries["a.words"] = MetadataArray(words);
+  entries["a.ints"] = MetadataArray(std::vector<int32_t>{1, -2, 3});
+  entries["a.floats"] = MetadataArray(std::vector<float>{0.5f, 1.5f});
+  entries["general.alignment"] = int64_t{4096};
+  return metadata;
+}
+
+TEST(GgufWriter, IsReadBackAsWritten) {
+  std::vector<GgufTensor> tensors = {{.name = "first", .shape = {32, 3, 1, 1}, .dims = 2, .type = Type::Q4_0},
+                                     {.name = "second", .shape = {5, 1, 1, 1}, .dims = 1, .type = Type::F32},
+                                     {.name = "third", .shape = {4, 2, 3, 1}, .dims = 3, .type = Type::F16}};
+  const std::string header = gguf_header(every_kind(), tensors);
+  std::vector<uint8_t> bytes(tensors.back().offset + tensors.back().bytes);
+  std::memcpy(bytes.data(), header.data(), header.size());
+  auto parsed = parse_gguf(bytes, "made.gguf");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  const Gguf& file = parsed.value();
+  ASSERT_EQ(file.tensors().size(), tensors.size());
+  for (const GgufTensor& t : tensors) {
+    const GgufTensor* read = file.find(t.name);
+    ASSERT_NE(read, nullptr);
+    EXPECT_EQ(read->shape, t.shape);
+    EXPECT_EQ(read->dims, t.dims);
+    EXPECT_EQ(read->type, t.type);
+    EXPECT_EQ(read->bytes, t.bytes);
+    EXPECT_EQ(read->offset, t.offset);
+    EXPECT_EQ(t.offset % kGgufAlignment, 0u);
+  }
+  EXPECT_EQ(tensors[0].bytes, 3u * 18);
+  const Metadata& metadata = file.metadata();
+  EXPECT_EQ(metadata.entries().size(), every_kind().entries().size() - 1);
+  EXPECT_EQ(metadata.find("general.alignment"), nullptr);
+  EXPECT_EQ(metadata.boolean("a.bool").value(), true);
+  EXPECT_EQ(std::get<int64_t>(*metadata.find("a.int")), -7);
+  EXPECT_EQ(std::get<uint64_t>(*metadata.find("a.large")), UINT64_MAX);
+  EXPECT_EQ(metadata.number("a.number").value(), 0.25);
+  EXPECT_EQ(metadata.string("a.text").value(), "text");
+  const StringPool* words = metadata.strings("a.words").value();
+  ASSERT_EQ(words->size(), 3u);
+  EXPECT_EQ((*words)[2], "ccc");
+  EXPECT_EQ(metadata.numbers("a.ints").value(), (std::vector<double>{1, -2, 3}));
+  EXPECT_EQ(metadata.numbers("a.floats").value(), (std::vector<double>{0.5, 1.5}));
+}
+
+}  // namespace
+}  // namespace ridge
