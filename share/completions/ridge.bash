@@ -25,8 +25,9 @@ _ridge_options() {
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
     image)
-      echo "--prompt --negative --size --sampler --seed --repeat --output --tokenizer-qwen --tokenizer-t5 --bundle --model" \
-        "--text-encoder --vae --inputs --dump --steps --cfg --shift --memory --threads --cpus --isa --io"
+      echo "--prompt --negative --size --sampler --seed --batch --spectrum --reference --capture --capture-steps --capture-rows --preview --preview-every --repeat --output --tokenizer-qwen --tokenizer-t5 --bundle --model" \
+        "--text-encoder --vae --inputs --dump --steps --cfg --shift --memory --threads --cpus --isa --io" \
+        "--lifecycle --stats --json"
       ;;
     doctor) echo "--memory --context --json" ;;
     compare) echo "--json" ;;

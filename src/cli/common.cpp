@@ -51,7 +51,10 @@ void on_run(CLI::App& command, Run run) {
                  "Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.");
   command.callback([run = std::move(run)] {
     Result<void> done = run();
-    if (!done.ok()) g_exit_code = report(done.error());
+    if (done.ok()) return;
+    g_exit_code = report(done.error());
+    // What a command could not finish because of Ctrl-C ends as the shell tells such an end: 128 + SIGINT.
+    if (g_interrupted) g_exit_code = 128 + SIGINT;
   });
 }
 

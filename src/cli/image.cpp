@@ -5,18 +5,22 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/log.h"
-#include "base/progress.h"
 #include "cli/common.h"
 #include "cli/image.h"
 #include "cli/image_defaults.h"
+#include "cli/image_made.h"
 #include "cli/image_recipe.h"
+#include "cli/image_reference.h"
+#include "cli/image_watch.h"
 #include "engine/image_bundle.h"
 #include "engine/image_draw.h"
 #include "format/png.h"
 #include "format/quote.h"
+#include "report/pass_times_report.h"
 #include "text/image_prompt.h"
 #include "text/tokenizer_file.h"
 
@@ -28,11 +32,17 @@ constexpr const char* kExamples =
     "  ridge image --bundle anima/ -p \"red apple on a blue background\" -o apple.png\n"
     "  ridge image --bundle anima/ -p \"a (red:1.2) apple\" -n blurry --size 768x512 \\\n"
     "    --sampler dpmpp_2m --steps 20 --seed 1 --memory 2G -o apple.png\n"
+    "  ridge image --bundle anima/ -p \"red apple\" --seed 1 --batch 3 -o out.png\n"
+    "                                       out-1.png to out-3.png, seeds 1 to 3\n"
+    "  ridge image --bundle anima/ -p \"red apple\" --spectrum -o out.png\n"
+    "                                       13 of 28 steps are computed\n"
     "  ridge image --repeat apple.png -o again.png     the same bytes again\n"
     "  ridge image --bundle anima/ --inputs in.safetensors --dump out.safetensors\n\n"
     "The PNG holds all that the picture was made from, as a text \"ridge\".\n"
     "--inputs holds cond.qwen_ids, cond.t5_ids, uncond.qwen_ids, uncond.t5_ids and\n"
     "latents [16, height / 8, width / 8]; --dump gets every stage of the way.";
+
+constexpr uint32_t kMostBatch = 1000;
 
 struct Size {
   uint32_t width = 0, height = 0;
@@ -63,6 +73,7 @@ Result<ImageRecipe> recipe_of(ImageFlags& flags) {
                 .shift = flags.shift,
                 .sampler = RIDGE_TRY(parse_sampler(flags.sampler)),
                 .seed = flags.seed ? *flags.seed : std::random_device{}()};
+  if (flags.spectrum) r.spectrum = RIDGE_TRY(parse_forecast(*flags.spectrum));
   RIDGE_TRY(find_parts(flags));
   r.model = flags.model;
   r.text_encoder = flags.text_encoder;
@@ -104,7 +115,7 @@ Result<PromptIds> ids_of(const Tokenizer& qwen, const Tokenizer& t5, const std::
 }
 
 // Both prompts in ids; the tokenizers are gone before the model is planned.
-Result<DrawRequest> request_of(const ImageFlags& flags, const ImageRecipe& r) {
+Result<DrawRequest> request_of(const ImageFlags& flags, const ImageRecipe& r, std::vector<uint64_t> seeds) {
   const auto qwen = RIDGE_TRY(open_tokenizer_file(flags.tokenizer_qwen));
   const auto t5 = RIDGE_TRY(open_tokenizer_file(flags.tokenizer_t5));
   DrawRequest request{.prompt = RIDGE_TRY(ids_of(*qwen, *t5, r.prompt, "the prompt")),
@@ -114,40 +125,63 @@ Result<DrawRequest> request_of(const ImageFlags& flags, const ImageRecipe& r) {
                       .steps = r.steps,
                       .cfg = static_cast<float>(r.cfg),
                       .shift = static_cast<float>(r.shift),
-                      .sampler = {.kind = r.sampler, .seeds = {r.seed}}};
+                      .sampler = {.kind = r.sampler, .seeds = std::move(seeds)},
+                      .forecast = r.spectrum};
   return request;
 }
 
+Error stopped(const ImageFlags& flags) {
+  return io_error(flags.preview.empty() ? "stopped by Ctrl-C: no picture is written"
+                                        : "stopped by Ctrl-C: no picture is written; the last preview stays");
+}
+
 Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std::string& text) {
-  const ImageOptions options = RIDGE_TRY(image_options(flags));
+  ImageOptions options = RIDGE_TRY(image_options(flags));
   if (options.vae.empty()) return usage_error("a picture needs a VAE: give --bundle FOLDER or --vae");
   if (flags.tokenizer_qwen.empty() || flags.tokenizer_t5.empty()) {
     return usage_error(
         "a prompt needs both tokenizers: give --tokenizer-qwen and --tokenizer-t5, or put tokenizer.json and "
         "spiece.model into the folder of --bundle");
   }
-  RIDGE_TRY(refuse_parts(flags, flags.output, "-o"));
-  const DrawRequest request = RIDGE_TRY(request_of(flags, recipe));
-  using Clock = std::chrono::steady_clock;
-  Progress bar("drawing", recipe.steps, ProgressUnit::items);
-  std::optional<Clock::time_point> first;  // the end of the first step: what was before it is loading
-  auto after_step = [&](const SampleStep& step) {
-    if (!first) first = Clock::now();
-    const std::chrono::duration<double> since = Clock::now() - *first;
-    if (step.step > 0) bar.annotate(fmt::format("{:.2f} s per step", since.count() / step.step));
-    bar.advance(1);
-  };
-  const Drawing drawing = RIDGE_TRY(draw_pictures(options, request, after_step));
-  const PngText texts[] = {{std::string(kRecipeKey), text}};
-  RIDGE_TRY(write_png(flags.output, drawing.pictures.front(), texts));
-  auto seconds = [](std::chrono::nanoseconds n) { return std::chrono::duration<double>(n).count(); };
-  const ImageTimes& t = drawing.times;
-  note(
-      fmt::format("{} is written, seed {}: {} steps of {:.2f} s, encoding {:.2f} s, conditioning {:.2f} s, decoding "
-                  "{:.2f} s",
-                  flags.output, recipe.seed, recipe.steps, seconds(t.denoise) / static_cast<double>(t.evaluations),
-                  seconds(t.encode), seconds(t.condition), seconds(t.decode)));
+  const std::vector<MadePicture> made = made_pictures(flags, recipe, text);
+  std::vector<uint64_t> seeds;
+  for (const MadePicture& m : made) {
+    RIDGE_TRY(check_output(m.path, "-o"));
+    RIDGE_TRY(refuse_parts(flags, m.path, "-o"));
+    seeds.push_back(m.seed);
+  }
+  DrawRequest request = RIDGE_TRY(request_of(flags, recipe, std::move(seeds)));
+  request.capture = RIDGE_TRY(capture_request(flags, recipe));
+  request.preview = RIDGE_TRY(preview_request(flags));
+  options.interrupted = &interrupt_flag();
+  StepBar bar(recipe.steps * (flags.reference ? uint64_t{2} : 1));
+  auto after_step = [&](const SampleStep& step, std::span<const float>) { return bar.after(step); };
+  std::optional<ImageReference> reference;
+  if (flags.reference) {
+    options.other_bytes += ImageReference::memory_bytes(request);
+    reference = RIDGE_TRY(ImageReference::draw(options, request, after_step));
+  }
+  PassTimes times;
+  if (flags.stats) options.times = &times;
+  auto drawn = draw_pictures(options, request, [&](const SampleStep& step, std::span<const float> x) {
+    if (reference) reference->compare(step, x);
+    return bar.after(step);
+  });
+  if (!drawn.ok() && interrupt_flag()) return stopped(flags);
+  const Drawing drawing = RIDGE_TRY(std::move(drawn));
+  RIDGE_TRY(write_pictures(made, drawing));
+  tell_pictures(recipe, made, drawing);
+  std::optional<ReferenceReport> report;
+  if (reference) report = RIDGE_TRY(reference->finish(drawing));
+  if (flags.stats) note("\n" + pass_times_table(times.passes()));
+  if (flags.json) return print(pictures_json(made, drawing, report, times).dump(2) + "\n");
+  if (report) return print(reference_table(*report));
   return {};
+}
+
+Result<void> check_reference(const ImageFlags& flags, const ImageRecipe& recipe) {
+  if (!flags.reference || recipe.spectrum) return {};
+  return usage_error("--reference: every step is computed, so this is the exact picture: give --spectrum too");
 }
 
 Result<void> run(ImageFlags flags) {
@@ -159,14 +193,19 @@ Result<void> run(ImageFlags flags) {
   if (!flags.prompt && flags.repeat.empty()) {
     return usage_error("nothing to draw: give -p PROMPT, --repeat PICTURE, or --inputs and --dump");
   }
-  RIDGE_TRY(check_output(flags.output, "-o"));
+  if (flags.output.empty() || flags.output == "-") return check_output(flags.output, "-o");
+  if (flags.batch < 1 || flags.batch > kMostBatch) {
+    return usage_error(fmt::format("--batch {}: give 1 to {} pictures", flags.batch, kMostBatch));
+  }
   if (flags.repeat.empty()) {
     const ImageRecipe recipe = RIDGE_TRY(recipe_of(flags));
+    RIDGE_TRY(check_reference(flags, recipe));
     return draw(flags, recipe, recipe_text(recipe));
   }
   const std::string text = RIDGE_TRY(text_of_picture(flags.repeat));
   const ImageRecipe recipe = RIDGE_TRY(parse_recipe(text, flags.repeat));
   RIDGE_TRY(settle_parts(flags, recipe));
+  RIDGE_TRY(check_reference(flags, recipe));
   return draw(flags, recipe, text);
 }
 
@@ -175,9 +214,20 @@ Result<void> run(ImageFlags flags) {
 Result<void> refuse_beside_repeat(const CLI::App& command) {
   if (command.count("--repeat") == 0) return {};
   for (const char* flag : {"--prompt", "--negative", "--size", "--sampler", "--seed", "--steps", "--cfg", "--shift",
-                           "--inputs", "--dump"}) {
+                           "--batch", "--spectrum", "--inputs", "--dump"}) {
     if (command.count(flag) > 0) {
       return usage_error(fmt::format("{} with --repeat: the picture to repeat says it already: leave it out", flag));
+    }
+  }
+  return {};
+}
+
+// Stages are of one plain run.
+Result<void> refuse_beside_stages(const CLI::App& command) {
+  if (command.count("--inputs") + command.count("--dump") == 0) return {};
+  for (const char* flag : {"--batch", "--spectrum", "--reference", "--preview", "--capture", "--stats", "--json"}) {
+    if (command.count(flag) > 0) {
+      return usage_error(fmt::format("{} with --inputs and --dump: stages have none of it: leave it out", flag));
     }
   }
   return {};
@@ -189,11 +239,22 @@ void add_picture_flags(CLI::App& command, ImageFlags& flags) {
   command.add_option("--size", flags.size, "in pixels (the bundle's, or 512x512)")->type_name("WxH");
   command.add_option("--sampler", flags.sampler, "euler, euler_a, dpmpp_2m or er_sde")->type_name("NAME");
   command.add_option("--seed", flags.seed, "the same seed, the same picture")->type_name("N");
+  command.add_option("--batch", flags.batch, "so many pictures, of seeds N, N + 1, …")->type_name("K");
   command.add_option("--steps", flags.steps, "steps (28)")->type_name("N");
   command.add_option("--cfg", flags.cfg, "guidance (4); 1: none, half the work")->type_name("X");
   command.add_option("--shift", flags.shift, "of the schedule towards noise (3)")->type_name("X");
+  command.add_option("--spectrum", flags.spectrum, "predict most steps: latent or hidden, name=value, …")
+      ->type_name("[HOW]")
+      ->expected(0, 1);
+  command.add_flag("--reference", flags.reference, "also without predictions; how far off they are");
   command.add_option("--repeat", flags.repeat, "make this picture of ridge's again")->type_name("PNG");
+  command.add_option("--preview", flags.preview, "looks at the picture on its way (PNG)")->type_name("FILE");
+  command.add_option("--preview-every", flags.preview_every, "after every so many-th step (5)")->type_name("N");
+  command.add_option("--capture", flags.capture, "inputs of the feed-forward matrices, there")->type_name("FOLDER");
+  command.add_option("--capture-steps", flags.capture_steps, "of these steps (first, last)")->type_name("LIST");
+  command.add_option("--capture-rows", flags.capture_rows, "so many rows each (64); 0: all")->type_name("N");
   command.add_option("-o,--output", flags.output, "the picture (PNG)")->type_name("FILE");
+  command.add_flag("--json", flags.json, "what was done as one JSON object");
 }
 
 }  // namespace
@@ -225,6 +286,9 @@ Result<ImageOptions> image_options(const ImageFlags& flags) {
   EngineFlags common{
       .memory = flags.memory, .threads = flags.threads, .cpus = flags.cpus, .isa = flags.isa, .io = flags.io};
   EngineOptions engine = RIDGE_TRY(machine_options(common));
+  if (flags.lifecycle != "stream" && flags.lifecycle != "load-run-release") {
+    return usage_error(fmt::format("--lifecycle {}: give stream or load-run-release", ridge::quoted(flags.lifecycle)));
+  }
   if (flags.model.empty() || flags.text_encoder.empty()) {
     return usage_error("give --bundle FOLDER, or --model and --text-encoder");
   }
@@ -235,7 +299,8 @@ Result<ImageOptions> image_options(const ImageFlags& flags) {
                       .threads = engine.threads,
                       .cpus = engine.cpus,
                       .isa = engine.isa,
-                      .io = engine.io};
+                      .io = engine.io,
+                      .load_run_release = flags.lifecycle == "load-run-release"};
 }
 
 void add_image(CLI::App& app) {
@@ -254,10 +319,13 @@ void add_image(CLI::App& app) {
   command->add_option("-t,--threads", flags->threads, "compute threads (all CPUs)")->type_name("N");
   command->add_option("--cpus", flags->cpus, "CPUs to bind them to, such as 0,2-3")->type_name("LIST");
   command->add_option("--isa", flags->isa, "at most these instructions")->type_name("NAME");
+  command->add_option("--lifecycle", flags->lifecycle, "stream (default), or load-run-release")->type_name("NAME");
+  command->add_flag("--stats", flags->stats, "load, init, execution and release by step");
   command->add_option("--io", flags->io, "auto, uring, threads or buffered")->type_name("NAME");
   command->footer(kExamples);
   on_run(*command, [flags, command]() -> Result<void> {
     RIDGE_TRY(refuse_beside_repeat(*command));
+    RIDGE_TRY(refuse_beside_stages(*command));
     return run(*flags);
   });
 }

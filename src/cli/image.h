@@ -20,8 +20,16 @@ struct ImageFlags {
   std::string repeat, output;
   std::string size;  // empty: what the bundle says
   std::string sampler = "euler";
+  std::optional<std::string> spectrum;
+  bool reference = false, json = false, stats = false;
+  std::string lifecycle = "stream";
+  std::string preview;
+  std::optional<uint32_t> preview_every;
+  std::string capture;
+  std::optional<std::string> capture_steps;
+  std::optional<uint32_t> capture_rows;
   std::optional<uint64_t> seed;
-  uint32_t steps = 28;
+  uint32_t steps = 28, batch = 1;
   double cfg = 4, shift = 3;
   std::optional<std::string> memory, cpus, isa;
   std::optional<int> threads;

@@ -28,6 +28,7 @@ void for_each_field(Recipe& r, Visit visit) {
   visit("vae", r.vae);
   visit("tokenizer_qwen", r.tokenizer_qwen);
   visit("tokenizer_t5", r.tokenizer_t5);
+  visit("spectrum", r.spectrum);
 }
 
 // Whether the value is of the field's kind; then it is read.
@@ -49,11 +50,23 @@ bool read(const ordered_json& value, uint32_t& out) {
   out = static_cast<uint32_t>(wide);
   return true;
 }
+bool read(const ordered_json& value, std::optional<ForecastOptions>& out) {
+  if (!value.is_string()) return false;
+  Result<ForecastOptions> forecast = parse_forecast(value.get<std::string>());
+  if (forecast.ok()) out = forecast.value();
+  return forecast.ok();
+}
 bool read(const ordered_json& value, SamplerKind& out) {
   if (!value.is_string()) return false;
   Result<SamplerKind> kind = parse_sampler(value.get<std::string>());
   if (kind.ok()) out = kind.value();
   return kind.ok();
+}
+
+// What a picture need not have.
+template <class Field>
+constexpr bool is_optional(const Field&) {
+  return std::is_same_v<Field, std::optional<ForecastOptions>>;
 }
 
 }  // namespace
@@ -63,6 +76,8 @@ std::string recipe_text(const ImageRecipe& recipe) {
   for_each_field(recipe, [&](const char* name, const auto& field) {
     if constexpr (std::is_same_v<std::decay_t<decltype(field)>, SamplerKind>) {
       out[name] = name_of(field);
+    } else if constexpr (std::is_same_v<std::decay_t<decltype(field)>, std::optional<ForecastOptions>>) {
+      if (field) out[name] = text_of(*field);
     } else {
       out[name] = field;
     }
@@ -82,7 +97,8 @@ Result<ImageRecipe> parse_recipe(std::string_view text, std::string_view where) 
   ImageRecipe out;
   const char* broken = nullptr;
   for_each_field(out, [&](const char* name, auto& field) {
-    if (broken == nullptr && (!all.contains(name) || !read(all[name], field))) broken = name;
+    if (broken != nullptr || (!all.contains(name) && is_optional(field))) return;
+    if (!all.contains(name) || !read(all[name], field)) broken = name;
   });
   if (broken == nullptr) return out;
   return bad_input(

@@ -2,7 +2,8 @@
 //
 //   {"version": 1, "prompt": "…", "negative": "…", "width": 512, "height": 512, "steps": 28, "cfg": 4.0, "shift": 3.0,
 //    "sampler": "euler", "seed": 42, "model": "…", "text_encoder": "…", "vae": "…", "tokenizer_qwen": "…",
-//    "tokenizer_t5": "…"}                                                        (files as they were named)
+//    "tokenizer_t5": "…",                                                         (files as they were named)
+//    "spectrum": "latent,warmup=4,…"}                          (only where steps were predicted: every setting)
 //
 // Not for: what does not change the picture (memory, threads, instructions).
 //
@@ -10,10 +11,12 @@
 //   ImageRecipe again = RIDGE_TRY(parse_recipe(text, "out.png"));
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "engine/image_forecast.h"
 #include "engine/image_sampler.h"
 
 namespace ridge::cli {
@@ -27,6 +30,7 @@ struct ImageRecipe {
   SamplerKind sampler = SamplerKind::euler;
   uint64_t seed = 0;
   std::string model, text_encoder, vae, tokenizer_qwen, tokenizer_t5;
+  std::optional<ForecastOptions> spectrum;
 };
 
 std::string recipe_text(const ImageRecipe& recipe);

@@ -8,6 +8,7 @@
 
 #include "engine/image_noise.h"
 #include "engine/image_schedule.h"
+#include "engine/image_velocity.h"
 
 namespace ridge {
 namespace {
@@ -36,11 +37,20 @@ Result<void> check(const DrawRequest& r) {
   return {};
 }
 
-// What a drawing holds beside the model: latents, velocities of all branches, the sampler's, and the finished pictures.
-uint64_t bytes_beside_model(const DrawRequest& r) {
+VelocityOptions velocity_options(const DrawRequest& r, std::span<const float> sigmas) {
+  return {.pictures = pictures_of(r),
+          .guidance = is_guided(r) ? std::optional(r.cfg) : std::nullopt,
+          .forecast = r.forecast,
+          .sigmas = sigmas};
+}
+
+// What a drawing holds beside the model: latents, the sampler's, the velocities of all branches with a history for
+// forecasts, and the finished pictures.
+uint64_t bytes_beside_model(const DrawRequest& r, std::span<const float> sigmas, size_t hidden) {
   const uint64_t pictures = pictures_of(r), latents = pictures * latent_floats(r);
-  const uint64_t floats = latents * (is_guided(r) ? 3 : 2) + sampler_floats(r.sampler.kind, latents);
-  return floats * sizeof(float) + pictures * 3 * r.width * r.height;
+  const uint64_t floats = latents + sampler_floats(r.sampler.kind, latents);
+  return floats * sizeof(float) + ImageVelocity::memory_bytes(velocity_options(r, sigmas), latent_floats(r), hidden) +
+         (pictures + (r.preview ? 1 : 0)) * 3 * r.width * r.height + (r.preview ? latent_floats(r) * sizeof(float) : 0);
 }
 
 ImageJob job_of(const DrawRequest& r, std::span<const float> sigmas) {
@@ -48,7 +58,8 @@ ImageJob job_of(const DrawRequest& r, std::span<const float> sigmas) {
                .width = r.width / Vae::kScale,
                .prompts = {r.prompt},
                .segments = {},
-               .sigmas = {sigmas.begin(), sigmas.end() - 1}};
+               .sigmas = {sigmas.begin(), sigmas.end() - 1},
+               .hidden_states = r.forecast && r.forecast->form == ForecastForm::hidden};
   if (is_guided(r)) job.prompts.push_back(r.negative);
   for (uint32_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
     for (uint32_t image = 0; image < pictures_of(r); ++image) job.segments.push_back({prompt, image});
@@ -66,44 +77,65 @@ std::vector<float> first_latents(const DrawRequest& r) {
   return latents;
 }
 
-Result<void> denoise(ImageModel& model, const DrawRequest& r, std::span<const float> sigmas, std::span<float> latents,
-                     FunctionRef<void(const SampleStep&)> after_step) {
-  const size_t each = latent_floats(r), pictures = pictures_of(r);
-  std::vector<float> branches((is_guided(r) ? 2 : 1) * latents.size());
-  const Matrix<float> velocities(branches.data(), branches.size() / each, each);
-  auto velocity = [&](const SampleStep& step, std::span<const float> x, std::span<float> v) -> Result<void> {
-    RIDGE_TRY(model.evaluate(step.step, Matrix<const float>(x.data(), pictures, each), velocities));
-    const std::span<const float> all(branches);
-    if (is_guided(r)) {
-      combine_guidance(all.first(x.size()), all.last(x.size()), r.cfg, v);
-    } else {
-      std::copy(all.begin(), all.end(), v.begin());
-    }
-    return {};
+// After every so many-th step: what the picture will be as the network has it in mind.
+Result<void> show_previews(const ImageModel& model, const DrawRequest& r, const SampleStep& step,
+                           std::span<const float> x, std::span<const float> v) {
+  if ((step.step + 1) % r.preview->every != 0) return {};
+  const size_t each = latent_floats(r);
+  std::vector<float> denoised(each);
+  for (size_t i = 0; i < pictures_of(r); ++i) {
+    denoised_of(x.subspan(i * each, each), v.subspan(i * each, each), step.sigma, denoised);
+    RIDGE_TRY(
+        r.preview->show(i, preview_of(model.colours(), denoised, {r.height / Vae::kScale, r.width / Vae::kScale})));
+  }
+  return {};
+}
+
+// out.latents from noise to what the VAE decodes.
+Result<void> sample(ImageModel& model, const DrawRequest& request, std::span<const float> sigmas, ImageCapture* capture,
+                    StepFunction after_step, Drawing& out) {
+  ImageVelocity velocity(model, velocity_options(request, sigmas));
+  model.watch_ffn(capture);
+  auto ask = [&](const SampleStep& step, std::span<const float> x, std::span<float> v) -> Result<void> {
+    if (capture != nullptr) RIDGE_TRY(capture->begin(step.step));
+    RIDGE_TRY(velocity.at(step, x, v));
+    if (request.preview) RIDGE_TRY(show_previews(model, request, step, x, v));
+    return capture != nullptr ? capture->end() : Result<void>();
   };
-  return sample_latents(r.sampler, sigmas, latents, velocity,
-                        [&](const SampleStep& step, std::span<const float>) -> Result<void> {
-                          after_step(step);
-                          return {};
-                        });
+  const auto start = std::chrono::steady_clock::now();
+  RIDGE_TRY(sample_latents(request.sampler, sigmas, out.latents, ask, after_step));
+  out.sampling = std::chrono::steady_clock::now() - start;
+  out.computed_steps = velocity.steps();
+  out.fell_back = velocity.fell_back();
+  if (capture == nullptr) return {};
+  out.captured_bytes = capture->file_bytes();
+  out.captured_files = capture->files();
+  return capture->finish();
 }
 
 }  // namespace
 
-Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request,
-                              FunctionRef<void(const SampleStep&)> after_step) {
+Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request, StepFunction after_step) {
   RIDGE_CHECK(!options.vae.empty(), "pictures need a VAE");
+  RIDGE_CHECK(!request.forecast || !request.capture, "a step that is predicted has no inputs to capture");
   RIDGE_TRY(check(request));
   const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(request.steps, request.shift));
-  options.other_bytes += bytes_beside_model(request);
-  auto model = RIDGE_TRY(ImageModel::open(options, job_of(request, sigmas)));
+  const ImageJob job = job_of(request, sigmas);
+  options.previews = request.preview.has_value();
+  options.beside = [&](const AnimaConfig& shape) {
+    return bytes_beside_model(request, sigmas, ImageModel::hidden_floats(shape, job)) +
+           (request.capture ? ImageCapture::memory_bytes(*request.capture, shape, job) : 0);
+  };
+  auto model = RIDGE_TRY(ImageModel::open(options, job));
   if (model->shape().channels != kChannels) {
     return bad_input(fmt::format("{}: its latents have {} channels, but the VAE's {}: give a model of this kind",
                                  options.model, model->shape().channels, kChannels));
   }
+  std::unique_ptr<ImageCapture> capture;
+  if (request.capture) capture = RIDGE_TRY(ImageCapture::create(*request.capture, model->shape(), job));
   RIDGE_TRY(model->prepare());
   Drawing out{.latents = first_latents(request), .pictures = {}, .times = {}};
-  RIDGE_TRY(denoise(*model, request, sigmas, out.latents, after_step));
+  RIDGE_TRY(sample(*model, request, sigmas, capture.get(), after_step, out));
   std::vector<float> values(model->picture_floats());
   const size_t each = latent_floats(request);
   for (size_t i = 0; i < pictures_of(request); ++i) {

@@ -71,6 +71,8 @@ Result<void> check_ids(std::span<const int32_t> ids, uint32_t vocabulary, std::s
 Result<std::unique_ptr<ImageModel>> ImageModel::open(const ImageOptions& options, const ImageJob& job) {
   std::unique_ptr<ImageModel> model(new ImageModel());
   model->options_ = options;
+  model->watch_.times = options.times;
+  model->watch_.interrupted = options.interrupted;
   model->job_ = job;
   model->anima_ = RIDGE_TRY(Anima::open(options.model));
   model->qwen_ = RIDGE_TRY(Model::from_gguf(RIDGE_TRY(open_text_encoder(options.text_encoder))));
@@ -156,6 +158,12 @@ void ImageModel::lay_out() {
   grid_ = Rows(nullptr, tokens, c.head_dim);
   patches_ = Rows(nullptr, rows_all, c.patch_inputs());
   velocities_ = Rows(nullptr, rows_all, c.patch_outputs());
+  hidden_ = Rows(nullptr, job_.hidden_states ? rows_all : 0, c.width);
+}
+
+size_t ImageModel::hidden_floats(const AnimaConfig& config, const ImageJob& job) {
+  const size_t tokens = size_t{job.height / config.patch} * (job.width / config.patch);
+  return tokens * job.segments.size() * round_up(config.width, 16);
 }
 
 namespace {
@@ -182,12 +190,48 @@ DenoisePass ImageModel::denoise_pass(size_t sigma) const {
   pass.modulation = pass_.modulations.slice_rows(sigma, 1);
   pass.keys = pass_.keys;
   pass.velocity = velocities_;
+  pass.hidden = hidden_;
   return pass;
+}
+
+void ImageModel::make_denoising_phases() {
+  const uint32_t rows = static_cast<uint32_t>(patches_.rows);
+  auto outline = [this](Ops& ops) {
+    return job_.hidden_states ? anima_->blocks(ops, denoise_pass(0)) : anima_->denoise(ops, denoise_pass(0));
+  };
+  denoise_machine_ = machine_;
+  denoise_machine_.times = options_.times;
+  denoise_ = std::make_unique<Phase>(PhaseOptions{.name = "the diffusion transformer",
+                                                  .model = anima_.get(),
+                                                  .shape = {.tokens = rows},
+                                                  .outline = outline,
+                                                  .attention_floats = attend_floats(shape().head_dim, pool_->size()),
+                                                  .one_at_a_time = options_.load_run_release},
+                                     denoise_machine_);
+  if (!job_.hidden_states) return;
+  // It is small (0.5 MiB of the original's 4 GB) and runs in every step: always pinned, whatever the budget.
+  last_machine_ = machine_;
+  last_machine_.budget = uint64_t{1} << 50;
+  last_machine_.most_pinned.reset();
+  last_ = std::make_unique<Phase>(PhaseOptions{.name = "the last layer",
+                                               .model = anima_.get(),
+                                               .shape = {.tokens = rows},
+                                               .outline = [this](Ops& ops) { anima_->finish(ops, denoise_pass(0)); }},
+                                  last_machine_);
+}
+
+// What the transformer's phase has beside it: `held`, and all that the last layer takes.
+Result<Account> ImageModel::plan_last(const Account& held) {
+  Account all = held;
+  if (!last_) return all;
+  RIDGE_TRY(last_->plan(held));
+  all.add("the last layer, for forecasts", last_->plan().account.total() - held.total());
+  return all;
 }
 
 Result<void> ImageModel::plan() {
   Carver carver(nullptr);
-  place_all(carver, pass_, {&grid_, &patches_, &velocities_});
+  place_all(carver, pass_, {&grid_, &patches_, &velocities_, &hidden_});
   buffer_bytes_ = carver.bytes();
   size_t longest = 0;
   for (const PromptIds& p : job_.prompts) longest = std::max(longest, p.qwen.size());
@@ -209,38 +253,39 @@ Result<void> ImageModel::plan() {
                                            .gathered = anima_->gathered(),
                                            .attention_floats = attend_floats(shape().adapter_head_dim, pool_->size())},
                               machine_);
-  denoise_ =
-      std::make_unique<Phase>(PhaseOptions{.name = "the diffusion transformer",
-                                           .model = anima_.get(),
-                                           .shape = {.tokens = static_cast<uint32_t>(patches_.rows)},
-                                           .outline = [this](Ops& ops) { anima_->denoise(ops, denoise_pass(0)); },
-                                           .attention_floats = attend_floats(shape().head_dim, pool_->size())},
-                              machine_);
+  make_denoising_phases();
   Account held;
   held.add("program and libraries", process_.mapped_files);
   held.add("metadata and heap", process_.anonymous);
-  held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + options_.other_bytes);
-  RIDGE_TRY(check_budget(held));
-  for (Phase* phase : {encode_.get(), condition_.get(), denoise_.get()}) RIDGE_TRY(phase->plan(held));
+  const uint64_t others = options_.other_bytes + (options_.beside ? options_.beside(shape()) : 0);
+  held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + others);
+  const Account denoising = RIDGE_TRY(plan_last(held));
+  RIDGE_TRY(check_budget(held, denoising));
+  for (Phase* phase : {encode_.get(), condition_.get()}) RIDGE_TRY(phase->plan(held));
+  RIDGE_TRY(denoise_->plan(denoising));
   if (vae_) plan_decoding(held);
   return {};
 }
 
 // One refusal for all phases: the budget that it names is enough for each of them.
-Result<void> ImageModel::check_budget(const Account& held) {
+Result<void> ImageModel::check_budget(const Account& held, const Account& denoising) {
   std::string_view name;
   Account most;
   auto consider = [&](std::string_view of, Account least) {
     if (least.total() > most.total()) std::tie(name, most) = std::pair(of, std::move(least));
   };
-  for (Phase* phase : {encode_.get(), condition_.get(), denoise_.get()}) consider(phase->name(), phase->smallest(held));
+  for (Phase* phase : {encode_.get(), condition_.get()}) consider(phase->name(), phase->smallest(held));
+  consider(denoise_->name(), denoise_->smallest(denoising));
   if (vae_) {
-    const LatentSize size{job_.height, job_.width};
-    Account least = decoding_account(held);
-    least.add("planes of the VAE, in the thinnest bands",
-              vae_->workspace_bytes(size, vae_->most_bands(size), pool_->size()));
-    least.add("page tables and reserve", kReserve + (least.total() + kReserve) / 255 + 1);
-    consider("the VAE", std::move(least));
+    std::vector<LatentSize> sizes = {{job_.height, job_.width}};
+    if (options_.previews) sizes.push_back(kPreviewProbe);
+    for (LatentSize size : sizes) {
+      Account least = decoding_account(held);
+      least.add("planes of the VAE, in the thinnest bands",
+                vae_->workspace_bytes(size, vae_->most_bands(size), pool_->size()));
+      least.add("page tables and reserve", kReserve + (least.total() + kReserve) / 255 + 1);
+      consider("the VAE", std::move(least));
+    }
   }
   if (most.total() <= machine_.budget) return {};
   Error error = refuse_budget(machine_.budget, machine_.budget_reason, most, Phase::kNeedsLess);
@@ -250,7 +295,9 @@ Result<void> ImageModel::check_budget(const Account& held) {
 
 Account ImageModel::decoding_account(Account held) const {
   held.add("weights of the VAE", vae_->weight_bytes());
-  held.add("the picture", picture_floats() * sizeof(float));
+  const uint64_t probe =
+      options_.previews ? (kPreviewChannels + 3 * 64) * kPreviewProbe.height * kPreviewProbe.width : 0;
+  held.add("the picture", std::max<uint64_t>(picture_floats(), probe) * sizeof(float));
   held.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
   return held;
 }
@@ -258,16 +305,30 @@ Account ImageModel::decoding_account(Account held) const {
 // As few bands as the budget allows: each one more computes the lines between two of them twice.
 void ImageModel::plan_decoding(const Account& held) {
   const uint64_t taken = decoding_account(held).total() + kReserve + machine_.budget / 256;
-  const auto bands =
-      vae_->bands_within(machine_.budget - std::min(machine_.budget, taken), {job_.height, job_.width}, pool_->size());
-  RIDGE_CHECK(bands.has_value(), "check_budget() has found room for the thinnest");
-  bands_ = *bands;
+  auto fewest = [&](LatentSize size) {
+    const auto bands = vae_->bands_within(machine_.budget - std::min(machine_.budget, taken), size, pool_->size());
+    RIDGE_CHECK(bands.has_value(), "check_budget() has found room for the thinnest");
+    return *bands;
+  };
+  bands_ = fewest({job_.height, job_.width});
+  if (options_.previews) probe_bands_ = fewest(kPreviewProbe);
+}
+
+// With a VAE of its own: the weights are gone before those of the transformer come.
+Result<void> ImageModel::fit_colours() {
+  const VaeMachine machine{.kernels = &kernels_.kernels, .pool = pool_.get()};
+  Vae vae = RIDGE_TRY(Vae::open(options_.vae));
+  RIDGE_TRY(vae.load(kernels_.kernels));
+  colours_ = RIDGE_TRY(fit_latent_colours([&](std::span<const float> latent, std::span<float> picture) {
+    return vae.decode(latent, kPreviewProbe, probe_bands_, machine, picture);
+  }));
+  return {};
 }
 
 Result<void> ImageModel::prepare() {
   buffers_ = RIDGE_TRY(Slab::allocate(buffer_bytes_, {.what = "latents, keys and modulations"}));
   Carver carver(buffers_.data());
-  place_all(carver, pass_, {&grid_, &patches_, &velocities_});
+  place_all(carver, pass_, {&grid_, &patches_, &velocities_, &hidden_});
   line_angles(pass_.angles);
   grid_angles(job_.height / shape().patch, job_.width / shape().patch, grid_);
   for (size_t i = 0; i < job_.sigmas.size(); ++i) {
@@ -289,6 +350,9 @@ Result<void> ImageModel::prepare() {
   lap(times_.encode);
   RIDGE_TRY(condition());
   lap(times_.condition);
+  if (options_.previews) RIDGE_TRY(fit_colours());
+  lap(times_.preview);
+  if (last_) RIDGE_TRY(last_->open());
   RIDGE_TRY(denoise_->open());
   lap(times_.load);
   return {};
@@ -324,32 +388,73 @@ Result<void> ImageModel::condition() {
   return {};
 }
 
-Result<void> ImageModel::evaluate(size_t sigma, Matrix<const float> latents, Matrix<float> velocities) {
-  RIDGE_CHECK(sigma < job_.sigmas.size() && velocities.rows == job_.segments.size() &&
-                  latents.cols == latent_floats() && velocities.cols == latent_floats(),
-              "an evaluation is of the job");
-  const auto start = std::chrono::steady_clock::now();
-  const uint32_t height = job_.height / shape().patch, width = job_.width / shape().patch;
-  const size_t tokens = grid_.rows;
-  for (size_t s = 0; s < job_.segments.size(); ++s) {
-    patchify(shape(), latents.row_span(job_.segments[s].image), height, width, patches_.slice_rows(s * tokens, tokens));
-  }
-  Compute pass(*anima_, denoise_->machinery(), {.tokens = static_cast<uint32_t>(patches_.rows)},
-               {.ids = {}, .logits = {}});
-  anima_->denoise(pass, denoise_pass(sigma));
+Result<void> ImageModel::run(const Phase& phase, size_t sigma, DenoiseFunction function) {
+  Compute pass(*anima_, phase.machinery(), phase.shape(), {.ids = {}, .logits = {}});
+  DenoisePass job = denoise_pass(sigma);
+  job.watch = &watch_;
+  watch_.begin(phase.source());
+  (*anima_.*function)(pass, job);
+  const auto ended = watch_.end();
   RIDGE_TRY(pass.status());
-  for (size_t s = 0; s < job_.segments.size(); ++s) {
-    unpatchify(shape(), velocities_.slice_rows(s * tokens, tokens), height, width, velocities.row_span(s));
-  }
+  return ended;
+}
+
+Result<void> ImageModel::evaluate(size_t sigma, Matrix<const float> latents, Matrix<float> velocities) {
+  RIDGE_CHECK(sigma < job_.sigmas.size() && !job_.hidden_states, "an evaluation is of the job");
+  const auto start = std::chrono::steady_clock::now();
+  read_latents(latents);
+  RIDGE_TRY(run(*denoise_, sigma, &Anima::denoise));
+  write_velocities(velocities);
   times_.denoise += std::chrono::steady_clock::now() - start;
   ++times_.evaluations;
   return {};
+}
+
+Result<void> ImageModel::evaluate_hidden(size_t sigma, Matrix<const float> latents) {
+  RIDGE_CHECK(sigma < job_.sigmas.size() && job_.hidden_states, "an evaluation is of the job");
+  const auto start = std::chrono::steady_clock::now();
+  read_latents(latents);
+  RIDGE_TRY(run(*denoise_, sigma, &Anima::blocks));
+  times_.denoise += std::chrono::steady_clock::now() - start;
+  ++times_.evaluations;
+  return {};
+}
+
+Result<void> ImageModel::finish_hidden(size_t sigma, Matrix<float> velocities) {
+  RIDGE_CHECK(sigma < job_.sigmas.size() && job_.hidden_states, "an evaluation is of the job");
+  const auto start = std::chrono::steady_clock::now();
+  Compute pass(*anima_, last_->machinery(), last_->shape(), {.ids = {}, .logits = {}});
+  anima_->finish(pass, denoise_pass(sigma));
+  RIDGE_TRY(pass.status());
+  write_velocities(velocities);
+  times_.denoise += std::chrono::steady_clock::now() - start;
+  return {};
+}
+
+void ImageModel::read_latents(Matrix<const float> latents) {
+  RIDGE_CHECK(latents.cols == latent_floats(), "latents are of the job");
+  const size_t tokens = grid_.rows;
+  for (size_t s = 0; s < job_.segments.size(); ++s) {
+    patchify(shape(), latents.row_span(job_.segments[s].image), job_.height / shape().patch, job_.width / shape().patch,
+             patches_.slice_rows(s * tokens, tokens));
+  }
+}
+
+void ImageModel::write_velocities(Matrix<float> velocities) {
+  RIDGE_CHECK(velocities.rows == job_.segments.size() && velocities.cols == latent_floats(),
+              "velocities are of the job");
+  const size_t tokens = grid_.rows;
+  for (size_t s = 0; s < job_.segments.size(); ++s) {
+    unpatchify(shape(), velocities_.slice_rows(s * tokens, tokens), job_.height / shape().patch,
+               job_.width / shape().patch, velocities.row_span(s));
+  }
 }
 
 Result<void> ImageModel::decode(std::span<const float> latent, std::span<float> picture) {
   RIDGE_CHECK(vae_.has_value(), "decode() needs ImageOptions::vae");
   const auto start = std::chrono::steady_clock::now();
   denoise_->close();
+  if (last_) last_->close();
   const VaeMachine machine{.kernels = &kernels_.kernels, .pool = pool_.get()};
   if (!vae_loaded_) RIDGE_TRY(vae_->load(kernels_.kernels));
   vae_loaded_ = true;

@@ -12,13 +12,17 @@
 // One thread uses a model at a time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/image_preview.h"
+#include "engine/pass_watch.h"
 #include "engine/phase.h"
 #include "machine/memory_limits.h"
 #include "model/anima.h"
@@ -35,9 +39,15 @@ struct ImageOptions {
   std::optional<Isa> isa;
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
-  uint64_t other_bytes = 0;             // that the caller holds while the model runs: samplers' histories
+  uint64_t other_bytes = 0;             // that the caller holds while the model runs: samplers' histories, …
+  // … and what depends on the model's sizes. Called while the model is opened.
+  std::function<uint64_t(const AnimaConfig& shape)> beside = {};
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;
+  PassTimes* times = nullptr;     // of the transformer's passes
+  bool load_run_release = false;  // its blocks come one at a time, without pins or reading ahead
+  bool previews = false;          // colours() is called: takes four decodings of 128 × 128 pixels once
+  const std::atomic<bool>* interrupted = nullptr;  // becomes true: the next block is not begun, an io error says so
 };
 
 // A prompt in both tokenizers' ids: 1 … kContextRows of each.
@@ -56,10 +66,11 @@ struct ImageJob {
   std::vector<PromptIds> prompts;
   std::vector<ImageSegment> segments;  // of every evaluation
   std::vector<float> sigmas;           // evaluate() names them by number
+  bool hidden_states = false;          // evaluate_hidden() and finish_hidden() are called instead of evaluate()
 };
 
 struct ImageTimes {
-  std::chrono::nanoseconds encode{0}, condition{0}, load{0}, denoise{0}, decode{0};
+  std::chrono::nanoseconds encode{0}, condition{0}, preview{0}, load{0}, denoise{0}, decode{0};
   uint64_t evaluations = 0;
 };
 
@@ -73,6 +84,16 @@ class ImageModel {
   Result<void> prepare();
   // latents: [images, latent_floats]; velocities: [segments, latent_floats], overwritten.
   Result<void> evaluate(size_t sigma, Matrix<const float> latents, Matrix<float> velocities);
+  // The two halves of evaluate(), with the state after the last block between them in hidden(): [segments · patches,
+  // width], row after row. Whoever forecasts it writes it there. Together they give evaluate()'s bytes.
+  Result<void> evaluate_hidden(size_t sigma, Matrix<const float> latents);
+  Result<void> finish_hidden(size_t sigma, Matrix<float> velocities);
+  std::span<float> hidden() const { return {hidden_.data, hidden_.rows * hidden_.stride}; }  // after prepare()
+  // Floats of hidden(), before it is there.
+  static size_t hidden_floats(const AnimaConfig& config, const ImageJob& job);
+
+  // Sees the feed-forward parts of evaluations from now on; nullptr: nobody does.
+  void watch_ffn(FfnWatch* watch) { watch_.ffn = watch; }
 
   // Ends the denoising and turns a latent, [latent_floats], into a picture: [3, 8 height, 8 width], −1 … 1. The
   // transformer's weights are gone after it: evaluate() is no longer called.
@@ -86,6 +107,7 @@ class ImageModel {
   Matrix<const float> states(size_t prompt) const;
   Matrix<const float> context(size_t prompt) const;
 
+  const LatentColours& colours() const { return *colours_; }  // after prepare(), with ImageOptions::previews
   const Phase& denoising() const { return *denoise_; }
   const Phase& encoding() const { return *encode_; }
   const Phase& conditioning() const { return *condition_; }
@@ -100,12 +122,19 @@ class ImageModel {
   Result<void> choose_machine();
   void lay_out();
   Result<void> plan();
-  Result<void> check_budget(const Account& held);
+  Result<void> check_budget(const Account& held, const Account& denoising);
   Account decoding_account(Account held) const;
   void plan_decoding(const Account& held);
+  Result<void> fit_colours();
   Result<void> encode();
   Result<void> condition();
   DenoisePass denoise_pass(size_t sigma) const;
+  using DenoiseFunction = void (Anima::*)(Ops&, const DenoisePass&) const;
+  Result<void> run(const Phase& phase, size_t sigma, DenoiseFunction function);
+  void make_denoising_phases();
+  Result<Account> plan_last(const Account& held);
+  void read_latents(Matrix<const float> latents);
+  void write_velocities(Matrix<float> velocities);
 
   ImageOptions options_;
   ImageJob job_;
@@ -117,12 +146,16 @@ class ImageModel {
   std::unique_ptr<Anima> anima_;
   std::optional<Vae> vae_;
   bool vae_loaded_ = false;
-  uint32_t bands_ = 1;
+  uint32_t bands_ = 1, probe_bands_ = 1;
+  std::optional<LatentColours> colours_;
+  PhaseMachine denoise_machine_, last_machine_;
   std::unique_ptr<Phase> encode_, condition_, denoise_;
+  std::unique_ptr<Phase> last_;  // with ImageJob::hidden_states: the last layer, where denoise_ ends before it
   std::vector<int32_t> t5_ids_;  // of all prompts
   // Without data until prepare().
   ConditionPass pass_;
-  Rows grid_, patches_, velocities_;
+  Rows grid_, patches_, velocities_, hidden_;
+  PassWatch watch_;
   uint64_t buffer_bytes_ = 0;
   Slab buffers_;
   ImageTimes times_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.h"
 #include "engine/budget.h"
 #include "model/outline.h"
@@ -37,6 +39,13 @@ Account Phase::account(Account held, const Program& program) const {
     held.add("keys and values of the encoder", KvCache::bytes(options_.model->kv_layers(), cache_options()));
   }
   held.add("activations", Slab::charge(layout(program).total));
+  if (options_.one_at_a_time) {
+    // The planner counts two slots; a block as it is read and as panels may need more.
+    const Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
+    const uint64_t slots = StreamingSource::memory(program, none, {}, false).slots;
+    const uint64_t needed = ContextSource::memory_bytes(program);
+    held.add("a block as it is read, and ready", needed - std::min(needed, slots));
+  }
   // One copy is in the plan; what planning freed of others may stay with the heap.
   held.add("parts of the model", 2 * program.heap_bytes());
   held.add("norms and biases", 2 * options_.model->vector_bytes());
@@ -56,7 +65,7 @@ PlanInput Phase::plan_input(const Account& held) const {
   input.budget = machine_.budget;
   input.budget_reason = machine_.budget_reason;
   input.needs_less = kNeedsLess;
-  input.most_pinned = machine_.most_pinned;
+  input.most_pinned = options_.one_at_a_time ? std::optional<uint64_t>(0) : machine_.most_pinned;
   input.program = [this](uint64_t slot) { return program(slot); };
   input.fixed = [this, &held](const Program& p, uint32_t) { return account(held, p); };
   input.batches = {1};
@@ -82,20 +91,30 @@ Result<void> Phase::plan(const Account& held) {
   return {};
 }
 
+Result<std::unique_ptr<WeightSource>> Phase::make_source() const {
+  const PackFunction* pack = machine_.kernels->kernels.pack;
+  if (options_.one_at_a_time) {
+    if (machine_.times != nullptr) machine_.times->source_tells();
+    return std::unique_ptr<WeightSource>(RIDGE_TRY(ContextSource::create(
+        {.program = &plan_.program, .pool = machine_.pool, .pack = pack, .io = machine_.io, .times = machine_.times})));
+  }
+  return std::unique_ptr<WeightSource>(RIDGE_TRY(StreamingSource::create({.program = &plan_.program,
+                                                                          .placement = plan_.placement,
+                                                                          .pool = machine_.pool,
+                                                                          .pack = pack,
+                                                                          .io = machine_.io,
+                                                                          .gathered = options_.gathered,
+                                                                          .keep_gathered = plan_.keep_gathered,
+                                                                          .trace = machine_.trace})));
+}
+
 Result<void> Phase::open() {
   const Layout l = layout(plan_.program);
   workspace_ = RIDGE_TRY(Slab::allocate(l.total, {.what = "the activations"}));
   if (options_.cache_positions > 0) {
     cache_ = RIDGE_TRY(KvCache::create(options_.model->kv_layers(), cache_options()));
   }
-  source_ = RIDGE_TRY(StreamingSource::create({.program = &plan_.program,
-                                               .placement = plan_.placement,
-                                               .pool = machine_.pool,
-                                               .pack = machine_.kernels->kernels.pack,
-                                               .io = machine_.io,
-                                               .gathered = options_.gathered,
-                                               .keep_gathered = plan_.keep_gathered,
-                                               .trace = machine_.trace}));
+  source_ = RIDGE_TRY(make_source());
   uint8_t* base = workspace_.data();
   auto floats = [&](uint64_t begin, uint64_t end) {
     return std::span<float>(reinterpret_cast<float*>(base + begin), (end - begin) / sizeof(float));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/choose.h"
+#include "memory/context_source.h"
 #include "memory/streaming_source.h"
 #include "model/compute.h"
 #include "model/kv_cache.h"
@@ -33,6 +34,7 @@ struct PhaseMachine {
   std::optional<uint64_t> most_pinned;
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;
+  PassTimes* times = nullptr;
 };
 
 struct PhaseOptions {
@@ -43,6 +45,7 @@ struct PhaseOptions {
   std::vector<TensorId> gathered;     // read by rows
   uint64_t cache_positions = 0;       // of a key/value cache; 0: none
   uint64_t attention_floats = 0;      // scratch of all workers
+  bool one_at_a_time = false;         // each block is loaded, run and released by itself (memory/context_source.h)
 };
 
 class Phase {
@@ -59,9 +62,10 @@ class Phase {
   void close();
 
   const std::string& name() const { return options_.name; }
+  const PassShape& shape() const { return options_.shape; }
   const Plan& plan() const { return plan_; }
   const Machinery& machinery() const { return machinery_; }
-  const StreamingSource& source() const { return *source_; }
+  const WeightSource& source() const { return *source_; }
   Model& model() const { return *options_.model; }
 
  private:
@@ -70,6 +74,7 @@ class Phase {
     uint64_t panels = 0, attention = 0, total = 0;
   };
   Layout layout(const Program& program) const;
+  Result<std::unique_ptr<WeightSource>> make_source() const;
   void measure();  // the workspace
   PlanInput plan_input(const Account& held) const;
   Program program(uint64_t slot) const;
@@ -80,7 +85,7 @@ class Phase {
   const PhaseMachine& machine_;
   uint64_t workspace_floats_ = 0;
   Plan plan_;
-  std::unique_ptr<StreamingSource> source_;
+  std::unique_ptr<WeightSource> source_;
   KvCache cache_;
   Slab workspace_;
   Machinery machinery_;

@@ -68,6 +68,7 @@ std::string_view broken_setting(const SpectrumOptions& o) {
   if (o.history < 2 || o.history > 1000) return "the history keeps 2 to 1,000 steps";
   if (!(o.rule.window >= 1 && o.rule.window <= 1000)) return "the window lies between 1 and 1,000";
   if (!(o.rule.flex >= 0 && o.rule.flex <= 1000)) return "the flex window lies between 0 and 1,000";
+  if (o.rule.warmup > 1'000'000 || o.rule.tail > 1'000'000) return "warm-up and tail have at most 1,000,000 steps";
   if (!(o.rule.stop >= 0 && o.rule.stop <= 1)) return "the stop share lies between 0 and 1";
   if (!(o.jitter > 0 && o.jitter <= 1)) return "the jitter lies above 0, up to 1";
   if (o.taylor_factor && !std::isfinite(*o.taylor_factor)) return "the Taylor factor is a number";

@@ -175,17 +175,33 @@ Rows Anima::normed(Ops& ops, Rows x, Rows modulation) const {
 
 void Anima::denoise(Ops& ops, const DenoisePass& pass) const {
   Rows x = ops.temp(pass.patches.rows, shape_.width);
-  ops.part("first");
+  blocks(ops, pass, x);
+  finish(ops, pass, x);
+}
+
+void Anima::blocks(Ops& ops, const DenoisePass& pass) const { blocks(ops, pass, pass.hidden); }
+void Anima::finish(Ops& ops, const DenoisePass& pass) const { finish(ops, pass, pass.hidden); }
+
+bool Anima::begin_part(Ops& ops, const DenoisePass& pass, const std::string& name) const {
+  ops.part(name);
+  return pass.watch == nullptr || pass.watch->part(name);
+}
+
+void Anima::blocks(Ops& ops, const DenoisePass& pass, Rows x) const {
+  if (!begin_part(ops, pass, "first")) return;
   ops.linear(pass.patches, {{.weight = first_, .out = x}});
   for (uint32_t il = 0; il < shape_.layers; ++il) {
-    ops.part(layer_part(il, "self"));
+    if (!begin_part(ops, pass, layer_part(il, "self"))) return;
     self_part(ops, layers_[il], pass, modulation_of(pass.modulation, il, kSelf), x);
-    ops.part(layer_part(il, "cross"));
+    if (!begin_part(ops, pass, layer_part(il, "cross"))) return;
     cross_part(ops, il, pass, modulation_of(pass.modulation, il, kCross), x);
-    ops.part(layer_part(il, "ffn"));
-    ffn_part(ops, layers_[il], modulation_of(pass.modulation, il, kFfn), x);
+    if (!begin_part(ops, pass, layer_part(il, "ffn"))) return;
+    ffn_part(ops, il, pass, modulation_of(pass.modulation, il, kFfn), x);
   }
-  ops.part("last");
+}
+
+void Anima::finish(Ops& ops, const DenoisePass& pass, Rows x) const {
+  if (!begin_part(ops, pass, "last")) return;
   ops.linear(normed(ops, x, modulation_of(pass.modulation, shape_.layers, kSelf)),
              {{.weight = last_, .out = pass.velocity}});
 }
@@ -228,12 +244,15 @@ void Anima::cross_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modu
   ops.add_scaled(x, modulation.slice_rows(2, 1), q);
 }
 
-void Anima::ffn_part(Ops& ops, const Layer& w, Rows modulation, Rows x) const {
+void Anima::ffn_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modulation, Rows x) const {
+  const Layer& w = layers_[il];
   Frame frame(ops);
   Rows y = normed(ops, x, modulation);
   Rows hidden = ops.temp(x.rows, shape_.ffn);
+  if (pass.watch != nullptr) pass.watch->ffn_input(il, FfnMatrix::up, y);
   ops.linear(y, {{.weight = w.up, .out = hidden}});
   ops.gelu(hidden);
+  if (pass.watch != nullptr) pass.watch->ffn_input(il, FfnMatrix::down, hidden);
   ops.linear(hidden, {{.weight = w.down, .out = y}});
   ops.add_scaled(x, modulation.slice_rows(2, 1), y);
 }

@@ -63,6 +63,18 @@ struct ConditionPass {
   Rows modulations;              // out: [steps, modulation_floats], for denoise() after finish_modulations()
 };
 
+// Watches a pass over the transformer while it runs.
+enum class FfnMatrix : uint8_t { up, down };
+class DenoiseWatch {
+ public:
+  virtual ~DenoiseWatch() = default;
+  // A part begins, "blocks.3.ffn"; false: the pass ends here, and its results are worth nothing.
+  virtual bool part(const std::string& name) = 0;
+  // What the feed-forward matrices are given, layer by layer, the first matrix before the second. x: all rows of the
+  // pass, segment after segment; valid during the call.
+  virtual void ffn_input(uint32_t layer, FfnMatrix matrix, Matrix<const float> x) = 0;
+};
+
 struct DenoisePass {
   std::vector<Segment> segments;  // one per image and branch of guidance, each of angles.rows rows
   Rows patches;                   // [rows, patch_inputs]
@@ -70,6 +82,8 @@ struct DenoisePass {
   Rows modulation;                // [1, modulation_floats]
   TextKeys keys;
   Rows velocity;  // out: [rows, patch_outputs]
+  Rows hidden;    // [rows, width], of blocks() and finish(): the state after the last block
+  DenoiseWatch* watch = nullptr;
 };
 
 class Anima : public Model {
@@ -83,6 +97,9 @@ class Anima : public Model {
   // Token ids of all prompts, for the adapter's embedding, come with the pass (PassIo).
   void condition(Ops& ops, const ConditionPass& pass) const;
   void denoise(Ops& ops, const DenoisePass& pass) const;
+  // denoise() in two passes, with the state between them in pass.hidden: a forecast of it needs the second alone.
+  void blocks(Ops& ops, const DenoisePass& pass) const;
+  void finish(Ops& ops, const DenoisePass& pass) const;
   void forward(Ops&) const override;  // there is no pass without its numbers: not called
 
   // Modulations scale by 1 + what the matrices give.
@@ -122,9 +139,12 @@ class Anima : public Model {
   void adapter_attention(Ops& ops, const AdapterAttention& w, const ConditionPass& pass, Rows x, Rows keys_of,
                          const std::vector<Segment>& key_rows) const;
   void modulate(Ops& ops, const ConditionPass& pass) const;
+  void blocks(Ops& ops, const DenoisePass& pass, Rows x) const;
+  bool begin_part(Ops& ops, const DenoisePass& pass, const std::string& name) const;
+  void finish(Ops& ops, const DenoisePass& pass, Rows x) const;
   void self_part(Ops& ops, const Layer& w, const DenoisePass& pass, Rows modulation, Rows x) const;
   void cross_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modulation, Rows x) const;
-  void ffn_part(Ops& ops, const Layer& w, Rows modulation, Rows x) const;
+  void ffn_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modulation, Rows x) const;
   // Shift, scale and gate of a part, each [1, width]; the last two rows are those of the end, without a gate.
   Rows modulation_of(Rows modulation, uint32_t layer, Part part) const;
   Rows normed(Ops& ops, Rows x, Rows modulation) const;

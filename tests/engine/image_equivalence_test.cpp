@@ -96,6 +96,25 @@ TEST_F(ImageEquivalence, SameBytesForAllThreadsAndIoEnginesAndPins) {
   }
 }
 
+TEST_F(ImageEquivalence, SameBytesWhereEachBlockIsLoadedRunAndReleased) {
+  const Case c = small_case(1);
+  const std::vector<float> want = outcome(test::tiny_options(), c);
+  PassTimes times;
+  ImageOptions options = test::tiny_options();
+  options.load_run_release = true;
+  options.times = &times;
+  EXPECT_TRUE(same(outcome(options, c), want));
+  ASSERT_EQ(times.passes().size(), c.job.sigmas.size());
+  for (const PassCost& pass : times.passes()) {
+    for (const PartCost& kind : pass) {
+      EXPECT_GT(kind.load.count(), 0);
+      EXPECT_GT(kind.init.count(), 0);
+      EXPECT_GT(kind.execute.count(), 0);
+      EXPECT_GT(kind.release.count(), 0);
+    }
+  }
+}
+
 TEST_F(ImageEquivalence, EachImageOfABatchIsItsSingleRun) {
   const Case both = small_case(2);
   const std::vector<float> batch = outcome(test::tiny_options(), both);

@@ -170,7 +170,8 @@ TEST(MiniAnima, SixPromptsFromTextToPicture) {
                                .text_encoder = folder + "/qwen3-mini.safetensors",
                                .vae = folder + "/vae-mini.safetensors",
                                .threads = 2};
-    auto drawn = draw_pictures(options, request, [](const SampleStep&) {});
+    auto drawn =
+        draw_pictures(options, request, [](const SampleStep&, std::span<const float>) -> Result<void> { return {}; });
     ASSERT_TRUE(drawn.ok()) << drawn.error().message;
     EXPECT_LE(relative_l2(drawn.value().latents, floats(golden, prefix + ".final")), 1e-4) << n;
     const Image want = picture_of(floats(golden, prefix + ".image"), 128, 128).value();
