@@ -57,7 +57,7 @@ TEST_F(ContextSourceTest, AFileThatWasCutIsAnErrorAndTheNextBlockStillComes) {
   auto source = ContextSource::create(context_options(rows_));
   ASSERT_TRUE(source.ok()) << source.error().message;
   check(*source.value(), 0);
-  ASSERT_EQ(truncate(folder_.file("model").c_str(), 64), 0);
+  ASSERT_EQ(truncate((folder_ / "model").c_str(), 64), 0);
   for (int again = 0; again < 2; ++again) {
     auto lease = source.value()->acquire(1);
     ASSERT_FALSE(lease.ok());
