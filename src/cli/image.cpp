@@ -75,11 +75,7 @@ Result<ImageRecipe> recipe_of(ImageFlags& flags) {
                 .seed = flags.seed ? *flags.seed : std::random_device{}()};
   if (flags.spectrum) r.spectrum = RIDGE_TRY(parse_forecast(*flags.spectrum));
   RIDGE_TRY(find_parts(flags));
-  r.model = flags.model;
-  r.text_encoder = flags.text_encoder;
-  r.vae = flags.vae;
-  r.tokenizer_qwen = flags.tokenizer_qwen;
-  r.tokenizer_t5 = flags.tokenizer_t5;
+  r.parts = flags.parts;
   return r;
 }
 
@@ -92,20 +88,6 @@ Result<std::string> text_of_picture(const std::string& path) {
   return bad_input(fmt::format("{}: no text '{}' in it: it was not made by `ridge image -o`", path, kRecipeKey));
 }
 
-// Parts that flags name replace those of the recipe: the files may have moved.
-Result<void> settle_parts(ImageFlags& flags, const ImageRecipe& recipe) {
-  RIDGE_TRY(find_parts(flags));
-  auto settle = [](std::string& flag, const std::string& made_with) {
-    if (flag.empty()) flag = made_with;
-  };
-  settle(flags.model, recipe.model);
-  settle(flags.text_encoder, recipe.text_encoder);
-  settle(flags.vae, recipe.vae);
-  settle(flags.tokenizer_qwen, recipe.tokenizer_qwen);
-  settle(flags.tokenizer_t5, recipe.tokenizer_t5);
-  return {};
-}
-
 Result<PromptIds> ids_of(const Tokenizer& qwen, const Tokenizer& t5, const std::string& prompt, std::string_view what) {
   ImagePrompt ids = RIDGE_TRY(encode_image_prompt(qwen, t5, prompt));
   if (const size_t lost = std::max(ids.qwen_cut, ids.t5_cut); lost > 0) {
@@ -116,8 +98,8 @@ Result<PromptIds> ids_of(const Tokenizer& qwen, const Tokenizer& t5, const std::
 
 // Both prompts in ids; the tokenizers are gone before the model is planned.
 Result<DrawRequest> request_of(const ImageFlags& flags, const ImageRecipe& r, std::vector<uint64_t> seeds) {
-  const auto qwen = RIDGE_TRY(open_tokenizer_file(flags.tokenizer_qwen));
-  const auto t5 = RIDGE_TRY(open_tokenizer_file(flags.tokenizer_t5));
+  const auto qwen = RIDGE_TRY(open_tokenizer_file(flags.parts.tokenizer_qwen));
+  const auto t5 = RIDGE_TRY(open_tokenizer_file(flags.parts.tokenizer_t5));
   DrawRequest request{.prompt = RIDGE_TRY(ids_of(*qwen, *t5, r.prompt, "the prompt")),
                       .negative = RIDGE_TRY(ids_of(*qwen, *t5, r.negative, "the negative prompt")),
                       .width = r.width,
@@ -138,7 +120,7 @@ Error stopped(const ImageFlags& flags) {
 Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std::string& text) {
   ImageOptions options = RIDGE_TRY(image_options(flags));
   if (options.vae.empty()) return usage_error("a picture needs a VAE: give --bundle FOLDER or --vae");
-  if (flags.tokenizer_qwen.empty() || flags.tokenizer_t5.empty()) {
+  if (flags.parts.tokenizer_qwen.empty() || flags.parts.tokenizer_t5.empty()) {
     return usage_error(
         "a prompt needs both tokenizers: give --tokenizer-qwen and --tokenizer-t5, or put tokenizer.json and "
         "spiece.model into the folder of --bundle");
@@ -204,7 +186,9 @@ Result<void> run(ImageFlags flags) {
   }
   const std::string text = RIDGE_TRY(text_of_picture(flags.repeat));
   const ImageRecipe recipe = RIDGE_TRY(parse_recipe(text, flags.repeat));
-  RIDGE_TRY(settle_parts(flags, recipe));
+  // Parts that flags name replace those of the recipe: the files may have moved.
+  RIDGE_TRY(find_parts(flags));
+  flags.parts.fill_from(recipe.parts);
   RIDGE_TRY(check_reference(flags, recipe));
   return draw(flags, recipe, text);
 }
@@ -261,22 +245,14 @@ void add_picture_flags(CLI::App& command, ImageFlags& flags) {
 
 Result<void> find_parts(ImageFlags& flags) {
   if (flags.bundle.empty()) return {};
-  const ImageBundle bundle = RIDGE_TRY(find_bundle(flags.bundle));
-  auto settle = [](std::string& flag, const std::string& found) {
-    if (flag.empty()) flag = found;
-  };
-  settle(flags.model, bundle.model);
-  settle(flags.text_encoder, bundle.text_encoder);
-  settle(flags.vae, bundle.vae);
-  settle(flags.tokenizer_qwen, bundle.tokenizer_qwen);
-  settle(flags.tokenizer_t5, bundle.tokenizer_t5);
+  flags.parts.fill_from(RIDGE_TRY(find_bundle(flags.bundle)));
   return {};
 }
 
 Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag) {
   std::vector<GgufFile> sources;
-  for (const std::string& part :
-       {flags.model, flags.text_encoder, flags.vae, flags.tokenizer_qwen, flags.tokenizer_t5, flags.inputs}) {
+  for (const std::string& part : {flags.parts.model, flags.parts.text_encoder, flags.parts.vae,
+                                  flags.parts.tokenizer_qwen, flags.parts.tokenizer_t5, flags.inputs}) {
     if (!part.empty()) sources.push_back({.path = part, .bytes = 0});
   }
   return refuse_overwriting(path, sources, flag);
@@ -289,12 +265,12 @@ Result<ImageOptions> image_options(const ImageFlags& flags) {
   if (flags.lifecycle != "stream" && flags.lifecycle != "load-run-release") {
     return usage_error(fmt::format("--lifecycle {}: give stream or load-run-release", ridge::quoted(flags.lifecycle)));
   }
-  if (flags.model.empty() || flags.text_encoder.empty()) {
+  if (flags.parts.model.empty() || flags.parts.text_encoder.empty()) {
     return usage_error("give --bundle FOLDER, or --model and --text-encoder");
   }
-  return ImageOptions{.model = flags.model,
-                      .text_encoder = flags.text_encoder,
-                      .vae = flags.vae,
+  return ImageOptions{.model = flags.parts.model,
+                      .text_encoder = flags.parts.text_encoder,
+                      .vae = flags.parts.vae,
                       .memory = engine.memory,
                       .threads = engine.threads,
                       .cpus = engine.cpus,
@@ -308,11 +284,11 @@ void add_image(CLI::App& app) {
   auto* command = app.add_subcommand("image", "draw a picture with an image model (Anima)");
   add_picture_flags(*command, *flags);
   command->add_option("--bundle", flags->bundle, "folder with all parts of the model")->type_name("FOLDER");
-  command->add_option("--model", flags->model, "the diffusion model")->type_name("FILE");
-  command->add_option("--text-encoder", flags->text_encoder, "its Qwen3")->type_name("FILE");
-  command->add_option("--vae", flags->vae, "its VAE; without one there is no picture")->type_name("FILE");
-  command->add_option("--tokenizer-qwen", flags->tokenizer_qwen, "its tokenizer.json")->type_name("FILE");
-  command->add_option("--tokenizer-t5", flags->tokenizer_t5, "its spiece.model")->type_name("FILE");
+  command->add_option("--model", flags->parts.model, "the diffusion model")->type_name("FILE");
+  command->add_option("--text-encoder", flags->parts.text_encoder, "its Qwen3")->type_name("FILE");
+  command->add_option("--vae", flags->parts.vae, "its VAE; without one there is no picture")->type_name("FILE");
+  command->add_option("--tokenizer-qwen", flags->parts.tokenizer_qwen, "its tokenizer.json")->type_name("FILE");
+  command->add_option("--tokenizer-t5", flags->parts.tokenizer_t5, "its spiece.model")->type_name("FILE");
   command->add_option("--inputs", flags->inputs, "token ids and noise (safetensors)")->type_name("FILE");
   command->add_option("--dump", flags->dump, "every stage (safetensors)")->type_name("FILE");
   command->add_option("-m,--memory", flags->memory, "never use more, such as 2G")->type_name("SIZE");

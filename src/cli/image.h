@@ -9,12 +9,14 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "engine/image_bundle.h"
 #include "engine/image_model.h"
 
 namespace ridge::cli {
 
 struct ImageFlags {
-  std::string bundle, model, text_encoder, vae, tokenizer_qwen, tokenizer_t5;
+  std::string bundle;  // a folder with all parts
+  ImageBundle parts;
   std::string inputs, dump;                     // stages
   std::optional<std::string> prompt, negative;  // pictures
   std::string repeat, output;

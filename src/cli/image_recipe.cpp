@@ -23,11 +23,11 @@ void for_each_field(Recipe& r, Visit visit) {
   visit("shift", r.shift);
   visit("sampler", r.sampler);
   visit("seed", r.seed);
-  visit("model", r.model);
-  visit("text_encoder", r.text_encoder);
-  visit("vae", r.vae);
-  visit("tokenizer_qwen", r.tokenizer_qwen);
-  visit("tokenizer_t5", r.tokenizer_t5);
+  visit("model", r.parts.model);
+  visit("text_encoder", r.parts.text_encoder);
+  visit("vae", r.parts.vae);
+  visit("tokenizer_qwen", r.parts.tokenizer_qwen);
+  visit("tokenizer_t5", r.parts.tokenizer_t5);
   visit("spectrum", r.spectrum);
 }
 

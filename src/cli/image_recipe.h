@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "engine/image_bundle.h"
 #include "engine/image_forecast.h"
 #include "engine/image_sampler.h"
 
@@ -29,7 +30,7 @@ struct ImageRecipe {
   double cfg = 0, shift = 0;
   SamplerKind sampler = SamplerKind::euler;
   uint64_t seed = 0;
-  std::string model, text_encoder, vae, tokenizer_qwen, tokenizer_t5;
+  ImageBundle parts;
   std::optional<ForecastOptions> spectrum;
 };
 

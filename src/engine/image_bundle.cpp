@@ -39,6 +39,13 @@ std::vector<std::string> files_in(const fs::path& folder) {
 
 }  // namespace
 
+void ImageBundle::fill_from(const ImageBundle& others) {
+  for (std::string ImageBundle::*part : {&ImageBundle::model, &ImageBundle::text_encoder, &ImageBundle::vae,
+                                         &ImageBundle::tokenizer_qwen, &ImageBundle::tokenizer_t5}) {
+    if ((this->*part).empty()) this->*part = others.*part;
+  }
+}
+
 Result<ImageBundle> find_bundle(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {

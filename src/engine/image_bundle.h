@@ -1,4 +1,4 @@
-// A folder with the parts of an image model, under the names that they usually have.
+// The parts of an image model, and a folder with all of them under the names that they usually have.
 //
 //   ImageBundle b = RIDGE_TRY(find_bundle("demo/anima-mini"));      // b.model, b.text_encoder, b.vae, …
 #pragma once
@@ -12,6 +12,9 @@ namespace ridge {
 struct ImageBundle {
   std::string model, text_encoder, vae;      // .safetensors, .safetensors.index.json or .gguf
   std::string tokenizer_qwen, tokenizer_t5;  // tokenizer.json, spiece.model; empty where there is none
+
+  // Where a part is not named, that of the others.
+  void fill_from(const ImageBundle& others);
 };
 
 // Looks into the folder and its diffusion_models/, text_encoders/ and vae/. The model's name begins with "anima", the

@@ -133,8 +133,8 @@ TEST_F(SourceFaults, AThousandRandomSchedules) {
   for (uint64_t seed = 0; seed < kSchedules; ++seed) {
     const bool breaks = seed % 2 == 1;
     RandomDisk disk(seed, breaks);
-    constexpr IoKind kKinds[] = {IoKind::uring, IoKind::threads, IoKind::buffered};
-    const std::optional<Error> error = run(disk, kKinds[seed % 3], 2);
+    constexpr IoKind kEngines[] = {IoKind::uring, IoKind::threads, IoKind::buffered};
+    const std::optional<Error> error = run(disk, kEngines[seed % 3], 2);
     if (!error) continue;
     ++failed;
     ASSERT_TRUE(breaks) << "seed " << seed << ": " << error->message;
