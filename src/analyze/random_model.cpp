@@ -167,7 +167,7 @@ Result<ModelShape> shape_of(const Model& model) {
     return usage_error(
         fmt::format("{}: variants of its attention need a plain model (no latents, windows or experts, "
                     "three matrices); give one, or a shape",
-                    c.name));
+                    c.name.empty() ? "this " + c.architecture : c.name));
   }
   ModelShape s{.name = c.name,
                .layers = c.layers,

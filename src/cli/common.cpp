@@ -226,6 +226,22 @@ Result<void> refuse_overwriting(const std::string& path, const std::string& inpu
   return usage_error(fmt::format("{} {}: is the input itself, which would be lost: name another file", flag, path));
 }
 
+Result<void> refuse_twice(std::span<const OutputName> outputs) {
+  namespace fs = std::filesystem;
+  auto same = [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return fs::equivalent(a, b, ignored) || fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (!same(outputs[i].path, outputs[k].path)) continue;
+      return usage_error(fmt::format("{} {}: {} writes there as well: name another", outputs[i].flag, outputs[i].path,
+                                     outputs[k].flag));
+    }
+  }
+  return {};
+}
+
 Result<void> check_output(const std::string& path, std::string_view flag) {
   if (path.empty()) return usage_error(fmt::format("{} is empty: give the name of a file", flag));
   if (path == "-") return usage_error(fmt::format("{} -: a file is written, not standard output: name one", flag));

@@ -66,6 +66,13 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit = 
 Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs,
                                 std::string_view flag = "-o");
 Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag = "-o");
+// A file or folder that a command will write, and the flag that named it.
+struct OutputName {
+  std::string flag;
+  std::string path;
+};
+// Usage error if two of them are one file, however they are spelt.
+Result<void> refuse_twice(std::span<const OutputName> outputs);
 // Whether a result can be written to `path`, found out before minutes of work are spent on it: a usage error for no
 // name and for "-", else what creating it says. Nothing is left there.
 Result<void> check_output(const std::string& path, std::string_view flag);

@@ -117,6 +117,23 @@ Error stopped(const ImageFlags& flags) {
                                         : "stopped by Ctrl-C: no picture is written; the last preview stays");
 }
 
+// Before anything is drawn: every file can be written, and replaces neither an input nor another of them.
+Result<void> check_outputs(const ImageFlags& flags) {
+  std::vector<OutputName> outputs;
+  for (std::string& name : picture_names(flags.output, flags.batch)) outputs.push_back({"-o", std::move(name)});
+  if (!flags.preview.empty()) {
+    for (std::string& name : picture_names(flags.preview, flags.batch)) {
+      outputs.push_back({"--preview", std::move(name)});
+    }
+  }
+  for (const OutputName& o : outputs) {
+    RIDGE_TRY(check_output(o.path, o.flag));
+    RIDGE_TRY(refuse_parts(flags, o.path, o.flag));
+  }
+  if (!flags.capture.empty()) outputs.push_back({"--capture", flags.capture});
+  return refuse_twice(outputs);
+}
+
 Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std::string& text) {
   ImageOptions options = RIDGE_TRY(image_options(flags));
   if (options.vae.empty()) return usage_error("a picture needs a VAE: give --bundle FOLDER or --vae");
@@ -125,13 +142,10 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
         "a prompt needs both tokenizers: give --tokenizer-qwen and --tokenizer-t5, or put tokenizer.json and "
         "spiece.model into the folder of --bundle");
   }
+  RIDGE_TRY(check_outputs(flags));
   const std::vector<MadePicture> made = made_pictures(flags, recipe, text);
   std::vector<uint64_t> seeds;
-  for (const MadePicture& m : made) {
-    RIDGE_TRY(check_output(m.path, "-o"));
-    RIDGE_TRY(refuse_parts(flags, m.path, "-o"));
-    seeds.push_back(m.seed);
-  }
+  for (const MadePicture& m : made) seeds.push_back(m.seed);
   DrawRequest request = RIDGE_TRY(request_of(flags, recipe, std::move(seeds)));
   request.capture = RIDGE_TRY(capture_request(flags, recipe));
   request.preview = RIDGE_TRY(preview_request(flags));
@@ -141,6 +155,8 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
   std::optional<ImageReference> reference;
   if (flags.reference) {
     options.other_bytes += ImageReference::memory_bytes(request);
+    // The larger of the two drawings: what does not fit is refused before the other is made.
+    RIDGE_TRY(plan_drawing(options, request));
     reference = RIDGE_TRY(ImageReference::draw(options, request, after_step));
   }
   PassTimes times;
@@ -190,6 +206,14 @@ Result<void> run(ImageFlags flags) {
   RIDGE_TRY(find_parts(flags));
   flags.parts.fill_from(recipe.parts);
   RIDGE_TRY(check_reference(flags, recipe));
+  const DrawRequest asked{.width = recipe.width,
+                          .height = recipe.height,
+                          .steps = recipe.steps,
+                          .cfg = static_cast<float>(recipe.cfg),
+                          .shift = static_cast<float>(recipe.shift)};
+  if (const auto drawable = check_drawing(asked); !drawable.ok()) {
+    return bad_input(fmt::format("{}: its recipe cannot be drawn: {}", flags.repeat, drawable.error().message));
+  }
   return draw(flags, recipe, text);
 }
 
@@ -250,9 +274,10 @@ Result<void> find_parts(ImageFlags& flags) {
 }
 
 Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag) {
+  const ImageBundle& parts = flags.parts;
   std::vector<GgufFile> sources;
-  for (const std::string& part : {flags.parts.model, flags.parts.text_encoder, flags.parts.vae,
-                                  flags.parts.tokenizer_qwen, flags.parts.tokenizer_t5, flags.inputs}) {
+  for (const std::string& part : {parts.model, parts.text_encoder, parts.vae, parts.tokenizer_qwen, parts.tokenizer_t5,
+                                  flags.inputs, flags.repeat, defaults_file(flags.bundle)}) {
     if (!part.empty()) sources.push_back({.path = part, .bytes = 0});
   }
   return refuse_overwriting(path, sources, flag);

@@ -11,11 +11,15 @@
 
 namespace ridge::cli {
 
+std::string defaults_file(const std::string& folder) {
+  return folder.empty() ? "" : (std::filesystem::path(folder) / "defaults.json").string();
+}
+
 Result<std::string> default_size(const std::string& folder) {
   constexpr const char* kUsual = "512x512";
-  const std::string path = (std::filesystem::path(folder) / "defaults.json").string();
+  const std::string path = defaults_file(folder);
   std::error_code error;
-  if (folder.empty() || !std::filesystem::exists(path, error)) return std::string(kUsual);
+  if (path.empty() || !std::filesystem::exists(path, error)) return std::string(kUsual);
   const std::string text = RIDGE_TRY(
       read_text(path, {.most_bytes = 64 * kKiB, .too_long = "longer than 64 KiB: it is no defaults.json of a bundle"}));
   // The library's parser nests as deep as the text, which the limit bounds; this form does not nest.

@@ -13,6 +13,8 @@
 
 namespace ridge::cli {
 
+// The file's name; empty without a folder.
+std::string defaults_file(const std::string& folder);
 // "512x512" without a folder, or where it has no defaults.json; bad input if that file is no object with a text "size".
 Result<std::string> default_size(const std::string& folder);
 

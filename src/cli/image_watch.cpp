@@ -37,15 +37,7 @@ Result<std::optional<PreviewRequest>> preview_request(const ImageFlags& flags) {
   PreviewRequest preview;
   if (flags.preview_every) preview.every = *flags.preview_every;
   if (preview.every == 0) return usage_error("--preview-every 0: give 1 or more steps");
-  std::vector<std::string> names = picture_names(flags.preview, flags.batch);
-  const std::vector<std::string> pictures = picture_names(flags.output, flags.batch);
-  for (const std::string& name : names) {
-    RIDGE_TRY(check_output(name, "--preview"));
-    RIDGE_TRY(refuse_parts(flags, name, "--preview"));
-    if (std::find(pictures.begin(), pictures.end(), name) == pictures.end()) continue;
-    return usage_error(fmt::format("--preview {}: is the name of a picture: give another", name));
-  }
-  preview.show = [names = std::move(names)](size_t picture, const Image& image) {
+  preview.show = [names = picture_names(flags.preview, flags.batch)](size_t picture, const Image& image) {
     return write_png(names[picture], image);
   };
   return std::optional(std::move(preview));

@@ -225,18 +225,27 @@ Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, Roof
   return {};
 }
 
-// Before minutes of measuring: what will be written can be, and replaces no model.
+// Before minutes of measuring: what will be written can be, and replaces no input and no other result.
 Result<void> check_outputs(const Flags& flags) {
+  std::vector<OutputName> outputs;
+  if (flags.db) outputs.push_back({"--db", *flags.db});
   for (const auto& [flag, path] : {std::pair("-o", flags.html), {"--svg", flags.svg}}) {
     if (!path) continue;
     for (const std::string& name : flags.models) {
-      if (is_shape(name)) continue;
+      if (is_shape(name)) {
+        RIDGE_TRY(refuse_overwriting(*path, name, flag));
+        continue;
+      }
       const ModelFile model = RIDGE_TRY(open_model_file(RIDGE_TRY(resolve_model(name)), Verify::headers));
       RIDGE_TRY(refuse_overwriting(*path, model.header.files(), flag));
     }
+    for (const std::string& machine : flags.machines) {
+      RIDGE_TRY(refuse_overwriting(*path, RIDGE_TRY(resolve_profile(machine)), flag));
+    }
     RIDGE_TRY(check_output(*path, flag));
+    outputs.push_back({flag, *path});
   }
-  return {};
+  return refuse_twice(outputs);
 }
 
 // The command that would give the same report.
@@ -273,6 +282,9 @@ Result<void> verdict(const RooflineReport& report) {
 // What was kept before; nothing is measured.
 Result<void> history(const Flags& flags, RooflineFormat format) {
   if (!flags.db) return usage_error("--history: name the SQLite file of earlier runs with --db");
+  if (flags.html || flags.svg || flags.sweep || flags.label || !flags.machines.empty()) {
+    return usage_error("--history prints what was kept: leave -o, --svg, --sweep, --label and --machine out");
+  }
   const RooflineStore store = RIDGE_TRY(RooflineStore::open_existing(*flags.db));
   return print(roofline_history(RIDGE_TRY(store.history(flags.models)), format));
 }
@@ -293,6 +305,7 @@ Result<void> run(const Flags& flags) {
     return print(format == RooflineFormat::json ? paper_json().dump(2) + "\n" : paper_text());
   }
   if (flags.history) return history(flags, format);
+  if (flags.label && !flags.db) return usage_error("--label names a run that is kept: give --db FILE too");
   if (flags.models.empty()) return usage_error("a MODEL is missing; see `ridge roofline --help`");
   if (flags.decode_tokens < 1) return usage_error("--tokens 0 measures no decoding: give 1 or more");
   RooflineReport report;
@@ -306,6 +319,7 @@ Result<void> run(const Flags& flags) {
   std::optional<RooflineStore> store;
   if (flags.db) store = RIDGE_TRY(RooflineStore::open(*flags.db));
   RIDGE_TRY(flags.machines.empty() ? measure(flags, sweep, report) : compute(flags, sweep, report));
+  if (report.interrupted && report.points.empty()) return io_error("stopped by Ctrl-C before anything was measured");
   if (report.interrupted) note("stopped by Ctrl-C: what was finished follows");
   RIDGE_TRY(print(roofline_text(report, format)));
   if (flags.html) RIDGE_TRY(write_text(*flags.html, roofline_html(report, {.command = command_of(flags)})));

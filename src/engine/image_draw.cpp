@@ -22,21 +22,6 @@ size_t latent_floats(const DrawRequest& r) {
 }
 bool is_guided(const DrawRequest& r) { return r.cfg != 1; }
 
-Result<void> check(const DrawRequest& r) {
-  for (uint32_t side : {r.width, r.height}) {
-    if (side < kSideStep || side > kMostPictureSide || side % kSideStep != 0) {
-      const uint32_t near = std::clamp((side + kSideStep / 2) / kSideStep * kSideStep, kSideStep, kMostPictureSide);
-      return usage_error(
-          fmt::format("--size {}x{}: each side is a multiple of {} from {} to {}; {} is the nearest to {}", r.width,
-                      r.height, kSideStep, kSideStep, kMostPictureSide, near, side));
-    }
-  }
-  if (!(std::fabs(r.cfg) <= 1000)) return usage_error(fmt::format("--cfg {}: give a number from -1000 to 1000", r.cfg));
-  RIDGE_CHECK(!r.sampler.seeds.empty(), "a seed for each picture");
-  RIDGE_CHECK(r.noise.empty() || r.noise.size() == pictures_of(r) * latent_floats(r), "noise for each picture");
-  return {};
-}
-
 VelocityOptions velocity_options(const DrawRequest& r, std::span<const float> sigmas) {
   return {.pictures = pictures_of(r),
           .guidance = is_guided(r) ? std::optional(r.cfg) : std::nullopt,
@@ -113,16 +98,17 @@ Result<void> sample(ImageModel& model, const DrawRequest& request, std::span<con
   return capture->finish();
 }
 
-}  // namespace
-
-Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request, StepFunction after_step) {
+// Opened and planned: nothing is read but headers.
+Result<std::unique_ptr<ImageModel>> open_model(ImageOptions options, const DrawRequest& request,
+                                               const std::vector<float>& sigmas) {
   RIDGE_CHECK(!options.vae.empty(), "pictures need a VAE");
   RIDGE_CHECK(!request.forecast || !request.capture, "a step that is predicted has no inputs to capture");
-  RIDGE_TRY(check(request));
-  const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(request.steps, request.shift));
+  RIDGE_CHECK(!request.sampler.seeds.empty(), "a seed for each picture");
+  RIDGE_CHECK(request.noise.empty() || request.noise.size() == pictures_of(request) * latent_floats(request),
+              "noise for each picture");
   const ImageJob job = job_of(request, sigmas);
   options.previews = request.preview.has_value();
-  options.beside = [&](const AnimaConfig& shape) {
+  options.beside = [&request, sigmas, job](const AnimaConfig& shape) {
     return bytes_beside_model(request, sigmas, ImageModel::hidden_floats(shape, job)) +
            (request.capture ? ImageCapture::memory_bytes(*request.capture, shape, job) : 0);
   };
@@ -131,14 +117,46 @@ Result<Drawing> draw_pictures(ImageOptions options, const DrawRequest& request, 
     return bad_input(fmt::format("{}: its latents have {} channels, but the VAE's {}: give a model of this kind",
                                  options.model, model->shape().channels, kChannels));
   }
+  return model;
+}
+
+}  // namespace
+
+Result<void> check_drawing(const DrawRequest& r) {
+  for (uint32_t side : {r.width, r.height}) {
+    if (side < kSideStep || side > kMostPictureSide || side % kSideStep != 0) {
+      const uint32_t most = std::min(side, kMostPictureSide);
+      const uint32_t near = std::max((most + kSideStep / 2) / kSideStep * kSideStep, kSideStep);
+      return usage_error(
+          fmt::format("--size {}x{}: each side is a multiple of {} from {} to {}; {} is the nearest to {}", r.width,
+                      r.height, kSideStep, kSideStep, kMostPictureSide, near, side));
+    }
+  }
+  if (!(std::fabs(r.cfg) <= 1000)) return usage_error(fmt::format("--cfg {}: give a number from -1000 to 1000", r.cfg));
+  (void)RIDGE_TRY(draw_sigmas(r.steps, r.shift));
+  return {};
+}
+
+Result<void> plan_drawing(const ImageOptions& options, const DrawRequest& request) {
+  RIDGE_TRY(check_drawing(request));
+  (void)RIDGE_TRY(open_model(options, request, RIDGE_TRY(draw_sigmas(request.steps, request.shift))));
+  return {};
+}
+
+Result<Drawing> draw_pictures(const ImageOptions& options, const DrawRequest& request, StepFunction after_step) {
+  RIDGE_TRY(check_drawing(request));
+  const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(request.steps, request.shift));
+  auto model = RIDGE_TRY(open_model(options, request, sigmas));
   std::unique_ptr<ImageCapture> capture;
-  if (request.capture) capture = RIDGE_TRY(ImageCapture::create(*request.capture, model->shape(), job));
+  if (request.capture)
+    capture = RIDGE_TRY(ImageCapture::create(*request.capture, model->shape(), job_of(request, sigmas)));
   RIDGE_TRY(model->prepare());
   Drawing out{.latents = first_latents(request), .pictures = {}, .times = {}};
   RIDGE_TRY(sample(*model, request, sigmas, capture.get(), after_step, out));
   std::vector<float> values(model->picture_floats());
   const size_t each = latent_floats(request);
   for (size_t i = 0; i < pictures_of(request); ++i) {
+    if (options.interrupted != nullptr && *options.interrupted) return io_error("stopped by Ctrl-C");
     RIDGE_TRY(model->decode(std::span<const float>(out.latents).subspan(i * each, each), values));
     out.pictures.push_back(RIDGE_TRY(picture_of(values, request.width, request.height)));
   }

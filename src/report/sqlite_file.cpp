@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace ridge {
@@ -43,6 +44,10 @@ Error SqliteFile::error(std::string_view doing) const {
 }
 
 Result<SqliteFile> SqliteFile::open(const std::string& path, int flags) {
+  std::error_code ignored;
+  const bool special = path.empty() || path.front() == ':' ||
+                       (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored));
+  if (special) return bad_input(fmt::format("{}: is no file that can hold a database: name one", path));
   sqlite3* opened = nullptr;
   int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
   SqliteFile file(path, opened);

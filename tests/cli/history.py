@@ -10,6 +10,8 @@ from harness import A, T, check, fails, main, run, tiny_file, write
 
 THIN = ["--lengths", "4,8", "--scenarios", "siso", "-n", "2", "-r", "1", "-t", "1"]
 
+PROFILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiles")
+
 
 def keep(model, db, *more):
     r = run("roofline", model, *THIN, "--db", db, *more)
@@ -77,7 +79,8 @@ def refused(model):
     before = open(other, "rb").read()
     for db, code, part in ((damaged, 3, "damaged.sqlite"), (other, 3, "another program"), (foreign, 3, "its tables are not"),
                            (write(os.path.join(T, "text.sqlite"), b"not a database at all"), 3, "text.sqlite"),
-                           (os.path.join(T, "absent", "x.sqlite"), 5, "absent"), (T, 5, T)):
+                           (os.path.join(T, "absent", "x.sqlite"), 5, "absent"), (T, 3, T), (os.devnull, 3, os.devnull),
+                           (":memory:", 3, ":memory:")):
         fails(code, ["roofline", model, *THIN, "--db", db], part)
         fails(3, ["roofline", "--history", "--db", db], os.path.basename(db))
     check(open(other, "rb").read() == before, "another program's database was written to")
@@ -85,9 +88,26 @@ def refused(model):
     fails(2, ["roofline", "--history"], "--db")
 
 
+def kept_apart(model, db):
+    """No result replaces another or an input, and what is left out of a command is not ignored in silence."""
+    before = open(db, "rb").read()
+    for flag in ("-o", "--svg"):
+        fails(2, ["roofline", model, *THIN, "--db", db, flag, os.path.join(os.path.dirname(db), ".", os.path.basename(db))],
+              "--db writes there as well")
+    check(open(db, "rb").read() == before, "a database was replaced by a report")
+    page = os.path.join(T, "page.html")
+    fails(2, ["roofline", model, *THIN, "-o", page, "--svg", page], "-o writes there as well")
+    profile = write(os.path.join(T, "m.toml"), open(os.path.join(PROFILES, "raspberry-pi-5.toml"), "rb").read())
+    fails(2, ["roofline", "shape:smollm2-135m", "--machine", profile, "-o", profile], "is the input itself")
+    fails(2, ["roofline", model, *THIN, "--label", "x"], "--db FILE")
+    fails(2, ["roofline", "--history", "--db", db, "-o", page], "leave -o")
+    check(not os.path.exists(page), "a page was written")
+
+
 def test_history():
     model = tiny_file()
     kept(model, os.path.join(T, "kept.sqlite"))
+    kept_apart(model, os.path.join(T, "kept.sqlite"))
     at_once(model, os.path.join(T, "four.sqlite"))
     refused(model)
 

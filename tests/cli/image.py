@@ -5,8 +5,9 @@ import math
 import os
 import shutil
 import struct
+import zlib
 
-from harness import A, T, Skip, check, fails, main, run
+from harness import A, T, Skip, check, fails, main, run, write
 
 TINY = os.path.join(A.shared, "golden", "anima-tiny")
 GOLDEN = os.path.join(TINY, "golden.safetensors")
@@ -98,6 +99,21 @@ def read(path):
         return f.read()
 
 
+def with_recipe(path, changes):
+    """A copy of a picture whose recipe has other values."""
+    data, at = read(path), 8
+    out = data[:8]
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        if body.startswith(b"ridge\0"):
+            begin = body.index(b"{")
+            body = body[:begin] + json.dumps({**json.loads(body[begin:]), **changes}).encode()
+        out += struct.pack(">I4s", len(body), kind) + body + struct.pack(">I", zlib.crc32(kind + body))
+        at += 12 + length
+    return write(os.path.join(T, "changed.png"), out)
+
+
 def test_prompt():
     out, again = os.path.join(T, "apple.png"), os.path.join(T, "again.png")
     plain = ["image", "--bundle", MINI, "-p", "red apple on a blue background"]
@@ -132,6 +148,11 @@ def test_prompt():
     fails(2, ["image", "-p", "a", *PARTS, "-o", again], "tokenizer")
     fails(4, [*way, "-o", again, "--memory", "3M"], "does not fit")
     fails(2, ["image", "--repeat", out, "-o", again, "--steps", "6"], "leave it out")
+    before = read(out)
+    fails(2, ["image", "--repeat", out, "-o", again, "--preview", out], "is the input itself")
+    check(read(out) == before, "a preview replaced the picture to repeat")
+    for field, value in (("width", 0), ("steps", 0), ("shift", 0), ("cfg", 1e30)):
+        fails(3, ["image", "--repeat", with_recipe(out, {field: value}), "-o", again], "its recipe cannot be drawn")
     fails(3, ["image", "--repeat", os.path.join(MINI, "golden.safetensors"), "-o", again], "PNG")
     check(not os.path.exists(again), "a picture was left behind a failure")
 

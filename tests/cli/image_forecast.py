@@ -65,6 +65,12 @@ def test_forecast():
     check(r.returncode == 0 and "no step to predict" in r.stderr, f"too few steps: {r.stderr}")
 
     reference(way, out, again)
+    # The least that a refusal names is enough for both drawings of --reference.
+    both = [*way, "--steps", "7", "--spectrum", "hidden,warmup=2", "--batch", "4", "--reference", "-o", again]
+    least = run(*both, "--memory", "1M").stderr.split("give --memory ")[-1].split()[0]
+    r = run(*both, "--memory", least)
+    check(r.returncode == 0, f"--reference in {least}, which it named: {r.stderr}")
+    run(*way, "--steps", "1", "-o", again)
     os.remove(again)
     fails(2, [*way, "--reference", "-o", again], "give --spectrum")
     fails(2, [*way, "--spectrum", "hiden", "-o", again], "'hiden' is no setting")

@@ -48,8 +48,10 @@ def test_preview():
     check(all(os.path.exists(look.replace(".png", f"-{i}.png")) for i in (1, 2)), f"previews of a batch: {r.stderr}")
     os.remove(out)
     interrupted(way, look, out)
-    fails(2, [*way, "--preview", out, "-o", out], "name of a picture")
+    fails(2, [*way, "--preview", out, "-o", out], "-o writes there as well")
     fails(2, [*way, "--preview", look, "--preview-every", "0", "-o", out], "1 or more")
+    fails(2, [*way, "--preview", os.path.join(T, ".", "out.png"), "-o", out], "-o writes there as well")
+    fails(2, [*way, "--preview", out, "--capture", out, "-o", look], "--preview writes there as well")
     fails(2, [*way, "--preview-every", "2", "-o", out], "--preview FILE")
     part = os.path.join(T, "vae.png")
     with open(part, "wb") as f:

@@ -14,14 +14,21 @@ import argparse
 import contextlib
 import math
 import os
+import sys
 import time
 
-import torch
-import torch.nn.functional as F
+try:
+    import torch
+    import torch.nn.functional as F
 
-import files
-import pictures
-from modules import Model, Vae
+    import files
+    import pictures
+    from modules import Model, Vae
+except ModuleNotFoundError as missing:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        sys.exit(0)
+    sys.exit(f"train.py: the package '{missing.name}' is missing; --help says what is needed")
 
 ROWS = 25  # of the context: the longest prompt and one row that stands for the zeros up to 512
 SHIFT, STEPS, GUIDANCE = 3.0, 20, 4.0
