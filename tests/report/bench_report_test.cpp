@@ -171,7 +171,7 @@ TEST_F(BenchStoreTest, RefusesWhatIsNoDatabase) {
   EXPECT_FALSE(BenchStore::open_existing(path_ + ".absent").ok());
   auto folder = BenchStore::open(testing::TempDir());
   ASSERT_FALSE(folder.ok());
-  EXPECT_EQ(folder.error().code, ErrorCode::io);
+  EXPECT_EQ(folder.error().code, ErrorCode::bad_input);
 }
 
 TEST(BenchStore, ReadsItsOwnJsonAndRefusesOther) {
