@@ -6,14 +6,13 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/seconds.h"
 #include "machine/heap.h"
 
 namespace ridge {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 // Every block once, in the order of the pass.
 std::vector<BlockId> order_of(const Program& program) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/seconds.h"
 #include "base/units.h"
 #include "format/png.h"
 #include "report/pass_times_report.h"
@@ -33,8 +34,6 @@ void tell_forecast(const ImageRecipe& recipe, const Drawing& drawing) {
     note("--spectrum: warm-up and tail leave no step to predict: the picture is the one without it");
   }
 }
-
-double seconds(std::chrono::nanoseconds n) { return std::chrono::duration<double>(n).count(); }
 
 }  // namespace
 

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/seconds.h"
+
 namespace ridge::cli {
 namespace {
 
@@ -58,7 +60,6 @@ Result<ReferenceReport> ImageReference::finish(const Drawing& drawing) {
     report_.pictures.push_back(RIDGE_TRY(compare_images(exact_.pictures[i], drawing.pictures[i])));
   }
   report_.seeds = seeds_;
-  auto seconds = [](std::chrono::nanoseconds n) { return std::chrono::duration<double>(n).count(); };
   report_.exact_seconds = seconds(exact_.sampling);
   report_.seconds = seconds(drawing.sampling);
   return std::move(report_);

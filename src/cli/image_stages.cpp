@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/seconds.h"
 #include "base/units.h"
 #include "cli/common.h"
 #include "cli/image.h"
@@ -189,7 +190,6 @@ Result<void> run_stages(const ImageFlags& flags) {
   }
   RIDGE_TRY(dump.finish());
   const ImageTimes& t = model->times();
-  auto seconds = [](std::chrono::nanoseconds n) { return std::chrono::duration<double>(n).count(); };
   note(
       fmt::format("{} is written: {} × {}, {} steps; encoding {:.2f} s, conditioning {:.2f} s, {:.2f} s per "
                   "evaluation, decoding {:.2f} s",

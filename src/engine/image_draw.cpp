@@ -122,7 +122,7 @@ Result<std::unique_ptr<ImageModel>> open_model(ImageOptions options, const DrawR
 
 }  // namespace
 
-Result<void> check_drawing(const DrawRequest& r) {
+Result<std::vector<float>> check_drawing(const DrawRequest& r) {
   for (uint32_t side : {r.width, r.height}) {
     if (side < kSideStep || side > kMostPictureSide || side % kSideStep != 0) {
       const uint32_t most = std::min(side, kMostPictureSide);
@@ -133,19 +133,16 @@ Result<void> check_drawing(const DrawRequest& r) {
     }
   }
   if (!(std::fabs(r.cfg) <= 1000)) return usage_error(fmt::format("--cfg {}: give a number from -1000 to 1000", r.cfg));
-  (void)RIDGE_TRY(draw_sigmas(r.steps, r.shift));
-  return {};
+  return draw_sigmas(r.steps, r.shift);
 }
 
 Result<void> plan_drawing(const ImageOptions& options, const DrawRequest& request) {
-  RIDGE_TRY(check_drawing(request));
-  (void)RIDGE_TRY(open_model(options, request, RIDGE_TRY(draw_sigmas(request.steps, request.shift))));
+  (void)RIDGE_TRY(open_model(options, request, RIDGE_TRY(check_drawing(request))));
   return {};
 }
 
 Result<Drawing> draw_pictures(const ImageOptions& options, const DrawRequest& request, StepFunction after_step) {
-  RIDGE_TRY(check_drawing(request));
-  const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(request.steps, request.shift));
+  const std::vector<float> sigmas = RIDGE_TRY(check_drawing(request));
   auto model = RIDGE_TRY(open_model(options, request, sigmas));
   std::unique_ptr<ImageCapture> capture;
   if (request.capture)

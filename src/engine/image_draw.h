@@ -66,8 +66,9 @@ struct Drawing {
 // that ImageModel says. `options.vae` is needed, `options.other_bytes` is what the caller itself holds. `after_step` is
 // called as each step is done, with the latents as they now are; its error ends the drawing.
 Result<Drawing> draw_pictures(const ImageOptions& options, const DrawRequest& request, StepFunction after_step);
-// What of it can be refused before anything is read or drawn: the numbers alone, and with them files and memory.
-Result<void> check_drawing(const DrawRequest& request);
+// What of it can be refused before anything is read or drawn: the numbers alone, which gives the noise levels, and with
+// them files and memory.
+Result<std::vector<float>> check_drawing(const DrawRequest& request);
 Result<void> plan_drawing(const ImageOptions& options, const DrawRequest& request);
 
 // The noise levels of so many steps, the last 0; usage error for numbers out of the ranges of DrawRequest, and for so

@@ -38,15 +38,9 @@ constexpr const char* kLoadQuery =
 
 Result<BenchStore> BenchStore::open(const std::string& path) {
   BenchStore store(RIDGE_TRY(SqliteFile::create(path)));
-  // A write transaction now, so that a file that cannot be written is found before minutes of measuring.
-  RIDGE_TRY(store.file_.execute("BEGIN IMMEDIATE;\n" + bench_sql_schema()));
-  // Tables of the same names that are not ours would refuse the results only when they are there. Then the transaction
-  // ends without a change as the file closes.
-  for (const char* query :
-       {kLoadQuery, "SELECT label, model, cpu FROM runs", "SELECT run, test, tokens FROM results"}) {
-    RIDGE_TRY(store.file_.check(query, "ridge bench"));
-  }
-  RIDGE_TRY(store.file_.execute("COMMIT;\n"));
+  RIDGE_TRY(store.file_.make_tables(
+      bench_sql_schema(), {kLoadQuery, "SELECT label, model, cpu FROM runs", "SELECT run, test, tokens FROM results"},
+      "ridge bench"));
   return store;
 }
 
@@ -54,18 +48,7 @@ Result<BenchStore> BenchStore::open_existing(const std::string& path) {
   return BenchStore(RIDGE_TRY(SqliteFile::read(path)));
 }
 
-Result<int64_t> BenchStore::save(const BenchReport& report) {
-  RIDGE_TRY(file_.execute("BEGIN IMMEDIATE;\n" + bench_sql_rows(report)));
-  // Before the transaction ends: then another run may be the newest.
-  int64_t number = 0;
-  {
-    const SqlStatement newest = RIDGE_TRY(file_.prepare("SELECT max(id) FROM runs"));
-    RIDGE_TRY(file_.step(newest));
-    number = sqlite3_column_int64(newest.get(), 0);
-  }
-  RIDGE_TRY(file_.execute("COMMIT;\n"));
-  return number;
-}
+Result<int64_t> BenchStore::save(const BenchReport& report) { return file_.append(bench_sql_rows(report), "runs"); }
 
 Result<RecordedRun> BenchStore::load(const std::string& label_or_number) const {
   const SqlStatement row = RIDGE_TRY(file_.prepare(kLoadQuery));

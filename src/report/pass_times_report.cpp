@@ -4,13 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/seconds.h"
+
 namespace ridge {
 namespace {
 
 constexpr const char* kNames[kPartKinds] = {"self", "cross", "ffn", "first, last"};
 constexpr const char* kKeys[kPartKinds] = {"self", "cross", "ffn", "other"};
-
-double seconds(std::chrono::nanoseconds n) { return std::chrono::duration<double>(n).count(); }
 
 std::string row(const std::string& name, const PartCost& c, double divisor) {
   const double load = seconds(c.load) / divisor, init = seconds(c.init) / divisor;

@@ -45,6 +45,13 @@ constexpr const char* kHistoryQuery =
     "FROM roofline_runs r JOIN roofline_points p ON p.run = r.id WHERE p.operator = 'all' "
     "ORDER BY p.model, p.prompt, p.answer, p.scenario, p.phase DESC, p.tokens, p.depth, r.id, p.rowid";
 
+// All that is asked of the tables: those of another version refuse one of them.
+constexpr std::string_view kCommand = "this version of ridge roofline";
+std::vector<std::string> uses() {
+  return {kHistoryQuery, sql_insert("roofline_runs", "", "", run_row({})),
+          sql_insert("roofline_points", "run", "1", point_row({}))};
+}
+
 KeptPoint kept_point(const SqlStatement& row) {
   int column = 0;
   auto text = [&] { return sql_text(row, column++); };
@@ -70,21 +77,9 @@ KeptPoint kept_point(const SqlStatement& row) {
 
 }  // namespace
 
-Result<void> RooflineStore::check() const {
-  for (const std::string& sql : {std::string(kHistoryQuery), sql_insert("roofline_runs", "", "", run_row({})),
-                                 sql_insert("roofline_points", "run", "1", point_row({}))}) {
-    RIDGE_TRY(file_.check(sql, "this version of ridge roofline"));
-  }
-  return {};
-}
-
 Result<RooflineStore> RooflineStore::open(const std::string& path) {
   RooflineStore store(RIDGE_TRY(SqliteFile::create(path)));
-  // A write transaction now, so that a file that cannot be written is found before minutes of measuring.
-  // Where the tables turn out to be others, it ends without a change as the file closes.
-  RIDGE_TRY(store.file_.execute("BEGIN IMMEDIATE;\n" + schema()));
-  RIDGE_TRY(store.check());
-  RIDGE_TRY(store.file_.execute("COMMIT;\n"));
+  RIDGE_TRY(store.file_.make_tables(schema(), uses(), kCommand));
   return store;
 }
 
@@ -96,25 +91,16 @@ Result<RooflineStore> RooflineStore::open_existing(const std::string& path) {
   if (sqlite3_column_int(tables.get(), 0) == 0) {
     return bad_input(fmt::format("{}: holds no rooflines; `ridge roofline MODEL --db` keeps some", path));
   }
-  RIDGE_TRY(store.check());
+  for (const std::string& sql : uses()) RIDGE_TRY(store.file_.check(sql, kCommand));
   return store;
 }
 
 Result<int64_t> RooflineStore::save(const RooflineReport& report) {
-  std::string script = "BEGIN IMMEDIATE;\n" + sql_insert("roofline_runs", "", "", run_row(report));
+  std::string rows = sql_insert("roofline_runs", "", "", run_row(report));
   for (const RooflinePoint& p : report.points) {
-    script += sql_insert("roofline_points", "run", "(SELECT max(id) FROM roofline_runs)", point_row(p));
+    rows += sql_insert("roofline_points", "run", "(SELECT max(id) FROM roofline_runs)", point_row(p));
   }
-  RIDGE_TRY(file_.execute(script));
-  // Before the transaction ends: then another run may be the newest.
-  int64_t number = 0;
-  {
-    const SqlStatement newest = RIDGE_TRY(file_.prepare("SELECT max(id) FROM roofline_runs"));
-    RIDGE_TRY(file_.step(newest));
-    number = sqlite3_column_int64(newest.get(), 0);
-  }
-  RIDGE_TRY(file_.execute("COMMIT;\n"));
-  return number;
+  return file_.append(rows, "roofline_runs");
 }
 
 Result<void> RooflineStore::check_model(const std::string& model) const {

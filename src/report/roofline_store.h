@@ -49,7 +49,6 @@ class RooflineStore {
 
  private:
   explicit RooflineStore(SqliteFile file) : file_(std::move(file)) {}
-  Result<void> check() const;
   Result<void> check_model(const std::string& model) const;
   SqliteFile file_;
 };

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/seconds.h"
 #include "base/units.h"
 #include "machine/memory_limits.h"
 #include "report/wrapped.h"
@@ -48,7 +49,6 @@ nlohmann::ordered_json live_json(const Engine& engine) {
   if (engine.live() == nullptr) return nullptr;
   const LiveStats& live = *engine.live();
   const ElasticState state = engine.source().elastic_state();
-  auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
   return {{"blocks", state.blocks},
           {"bytes", state.bytes},
           {"released_blocks", state.gone},

@@ -99,12 +99,31 @@ Result<bool> SqliteFile::step(const SqlStatement& statement) const {
   return error("cannot be read");
 }
 
+Result<void> SqliteFile::make_tables(const std::string& schema, const std::vector<std::string>& uses,
+                                     std::string_view command) {
+  RIDGE_TRY(execute("BEGIN IMMEDIATE;\n" + schema));
+  // Where the tables turn out to be others, the transaction ends without a change as the file closes.
+  for (const std::string& sql : uses) RIDGE_TRY(check(sql, command));
+  return execute("COMMIT;\n");
+}
+
+Result<int64_t> SqliteFile::append(const std::string& rows, std::string_view runs) {
+  RIDGE_TRY(execute("BEGIN IMMEDIATE;\n" + rows));
+  // Before the transaction ends: then another run may be the newest.
+  int64_t number = 0;
+  {
+    const SqlStatement newest = RIDGE_TRY(prepare(fmt::format("SELECT max(id) FROM {}", runs)));
+    RIDGE_TRY(step(newest));
+    number = sqlite3_column_int64(newest.get(), 0);
+  }
+  RIDGE_TRY(execute("COMMIT;\n"));
+  return number;
+}
+
 Result<void> SqliteFile::check(const std::string& sql, std::string_view command) const {
-  sqlite3_stmt* prepared = nullptr;
-  const int code = sqlite3_prepare_v2(db_.get(), sql.c_str(), -1, &prepared, nullptr);
-  const SqlStatement statement(prepared);
-  if (code == SQLITE_OK) return {};
-  if (code != SQLITE_ERROR) return error("cannot be read");
+  const auto prepared = prepare(sql);
+  if (prepared.ok()) return {};
+  if (sqlite3_errcode(db_.get()) != SQLITE_ERROR) return prepared.error();
   return bad_input(fmt::format("{}: its tables are not those of {} ({}); give another file", path_, command,
                                sqlite3_errmsg(db_.get())));
 }

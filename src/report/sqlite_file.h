@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -38,6 +39,11 @@ class SqliteFile {
   Result<SqlStatement> prepare(const std::string& sql) const;
   // True: there is a row.
   Result<bool> step(const SqlStatement& statement) const;
+  // Makes absent tables in a write transaction, so that a file that cannot be written is found before minutes of
+  // measuring. Bad input if a statement of `uses` does not fit tables that were there: nothing has changed then.
+  Result<void> make_tables(const std::string& schema, const std::vector<std::string>& uses, std::string_view command);
+  // These rows or none of them; the number of the run that is then the newest in `runs`.
+  Result<int64_t> append(const std::string& rows, std::string_view runs);
   // Bad input, naming the command whose tables these are, if a statement does not fit the file's tables.
   Result<void> check(const std::string& sql, std::string_view command) const;
   Error error(std::string_view doing) const;
