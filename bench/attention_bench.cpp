@@ -77,6 +77,8 @@ void attend(benchmark::State& state, AttentionFn fn, KvType type, const Shape& s
     for (size_t h = 0; h < caches.heads; ++h) {
       a.k = caches.key(h);
       a.v = caches.value(h);
+      a.next_keys = caches.key((h + 1) % caches.heads);
+      a.next_keys_bytes = decode ? kAttentionChunk * kv_bytes(type, s.key_dim) : 0;
       fn(a);
     }
     benchmark::DoNotOptimize(out.data());

@@ -42,6 +42,10 @@ struct Job {
   size_t group, worker_floats;
 
   size_t tokens() const { return q.rows; }
+  // What the first token sees begins there.
+  uint64_t first_position() const {
+    return call.window != 0 && position + 1 > call.window ? position + 1 - call.window : 0;
+  }
   size_t workers() const { return static_cast<size_t>(m.pool->size()); }
   float* scratch(size_t worker) const { return m.attention.data() + worker * worker_floats; }
   std::span<float> partials() const { return m.attention.subspan(workers() * worker_floats); }
@@ -72,6 +76,14 @@ struct Job {
     a.scratch = scratch(worker);
     return a;
   }
+
+  // Says that this worker will probably go on with position `first` of a head.
+  void fetch_next(AttentionArgs& a, size_t head, uint64_t first) const {
+    const size_t bytes = kv_bytes(a.kv_type, a.key_dim), slot = first % a.capacity / kPanelRows * kPanelRows;
+    const auto* keys = static_cast<const uint8_t*>(m.cache->key(call.layer, static_cast<uint32_t>(head)));
+    a.next_keys = keys + slot * bytes;
+    a.next_keys_bytes = std::min<size_t>(kAttentionChunk, a.capacity - slot) * bytes;
+  }
 };
 
 // Units 0 … count − 1, the next one to whoever is free.
@@ -91,7 +103,10 @@ void attend_tiles(const Job& job, size_t tile) {
   share_out(*job.m.pool, tiles * heads, [&](size_t unit, size_t worker) {
     size_t first = (tiles - 1 - unit / heads) * tile;
     size_t count = std::min(tile, job.tokens() - first);
-    job.m.kernels->attention(job.args(unit % heads, first, count, worker));
+    AttentionArgs a = job.args(unit % heads, first, count, worker);
+    const size_t next = unit + job.workers();
+    if (count == 1 && next < tiles * heads) job.fetch_next(a, next % heads, job.first_position());
+    job.m.kernels->attention(a);
   });
 }
 
@@ -100,8 +115,7 @@ struct Chunks {
 };
 
 Chunks chunks_of(const Job& job) {
-  uint64_t begin = job.call.window != 0 && job.position + 1 > job.call.window ? job.position + 1 - job.call.window : 0;
-  size_t first = begin / kAttentionChunk;
+  size_t first = job.first_position() / kAttentionChunk;
   return {first, (job.position + job.tokens() - 1) / kAttentionChunk + 1 - first};
 }
 
@@ -115,6 +129,10 @@ void attend_chunks(const Job& job, const Chunks& chunks) {
     AttentionArgs a = job.args(head, 0, job.tokens(), worker);
     a.chunk = chunks.first + chunk;
     a.partials = partials + chunk * chunk_floats + head * head_floats;
+    const size_t next = unit + job.workers();
+    if (next < chunks.count * heads) {
+      job.fetch_next(a, next % heads, std::max((chunks.first + next / heads) * kAttentionChunk, job.first_position()));
+    }
     job.m.kernels->attention(a);
   });
   auto merge = [&](size_t begin, size_t end, int) {
