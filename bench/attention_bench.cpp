@@ -21,6 +21,7 @@ struct Shape {
   size_t group, key_dim, value_dim;
 };
 constexpr Shape kShapes[] = {{"g3d64", 3, 64, 64},
+                             {"g8d64", 8, 64, 64},
                              {"g4d256", 4, 256, 256},
                              {"g4d128", 4, 128, 128},
                              {"g1d128", 1, 128, 128},
@@ -78,6 +79,7 @@ void attend(benchmark::State& state, AttentionFn fn, KvType type, const Shape& s
       a.k = caches.key(h);
       a.v = caches.value(h);
       a.next_keys = caches.key((h + 1) % caches.heads);
+      a.keys_fetched = decode;
       a.next_keys_bytes = decode ? kAttentionChunk * kv_bytes(type, s.key_dim) : 0;
       fn(a);
     }

@@ -104,6 +104,7 @@ void attend_tiles(const Job& job, size_t tile) {
     size_t first = (tiles - 1 - unit / heads) * tile;
     size_t count = std::min(tile, job.tokens() - first);
     AttentionArgs a = job.args(unit % heads, first, count, worker);
+    a.keys_fetched = count == 1 && unit >= job.workers();
     const size_t next = unit + job.workers();
     if (count == 1 && next < tiles * heads) job.fetch_next(a, next % heads, job.first_position());
     job.m.kernels->attention(a);
@@ -129,6 +130,7 @@ void attend_chunks(const Job& job, const Chunks& chunks) {
     AttentionArgs a = job.args(head, 0, job.tokens(), worker);
     a.chunk = chunks.first + chunk;
     a.partials = partials + chunk * chunk_floats + head * head_floats;
+    a.keys_fetched = unit >= job.workers();
     const size_t next = unit + job.workers();
     if (next < chunks.count * heads) {
       job.fetch_next(a, next % heads, std::max((chunks.first + next / heads) * kAttentionChunk, job.first_position()));

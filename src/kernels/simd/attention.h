@@ -40,11 +40,16 @@ struct Attention {
     float *maxima, *sums;             // [rows]
   };
 
-  // Fetches memory line by line into the L2 cache, a few lines at a time.
+  // Fetches memory line by line into the L2 cache. Two requests in a row read at 14.5 GB/s what requests with a load
+  // between them read at 17 (a Xeon with AMX, memory 16.9): so each load of the inner loops takes its share.
   struct Fetch {
     const uint8_t *next, *end;
-    inline void lines(size_t n) {
-      for (size_t i = 0; i < n && next < end; ++i, next += 64) __builtin_prefetch(next, 0, 2);
+
+    // Load number j of n, which together fetch `lines` lines.
+    inline void share(size_t j, size_t n, size_t lines) {
+      for (size_t i = lines * j / n; i < lines * (j + 1) / n && next < end; ++i, next += 64) {
+        __builtin_prefetch(next, 0, 2);
+      }
     }
   };
 
@@ -209,12 +214,14 @@ struct Attention {
     return {first, first + (count < room ? count : room) * position_bytes};
   }
 
-  // The first chunk's keys, which no chunk before it has fetched, from a position on.
-  static Fetch keys_unfetched(const Call& call, const Block& block, size_t begin) {
+  // What is fetched during the scores: the chunk's values or, where nobody has fetched the keys, those after `next`.
+  static Fetch beside_scores(const Call& call, const Block& block, size_t next) {
     const AttentionArgs& args = call.args;
-    const bool fetched = args.partials == nullptr && begin_of(args, 0) < block.all_begin / kChunk * kChunk;
-    if (fetched || begin >= block.all_end) return {nullptr, nullptr};
-    return stretch(args.k, args.capacity, begin, block.all_end, call.key_row);
+    const bool later_chunk = args.partials == nullptr && begin_of(args, 0) < block.all_begin / kChunk * kChunk;
+    if (!args.keys_fetched && !later_chunk && next < block.all_end) {
+      return stretch(args.k, args.capacity, next, block.all_end, call.key_row);
+    }
+    return stretch(args.v, args.capacity, block.all_begin, block.all_end, call.value_row);
   }
 
   // Scores of whole panels; what a row does not see is overwritten by soften().
@@ -225,8 +232,7 @@ struct Attention {
     const AttentionArgs& args = call.args;
     const size_t last = (block.all_end - 1) / 16 * 16;
     const F scale = V::set(args.scale);
-    Fetch values = stretch(args.v, args.capacity, block.all_begin, block.all_end, call.value_row);
-    Fetch keys_ahead = keys_unfetched(call, block, block.all_begin / 16 * 16 + 16 * kPanels);
+    Fetch ahead = beside_scores(call, block, block.all_begin / 16 * 16 + 16 * kPanels);
     for (size_t position = block.all_begin / 16 * 16; position <= last; position += 16 * kPanels) {
       const uint8_t* panel[kPanels];  // past the end the last one again, computed and dropped
       for (size_t j = 0; j < kPanels; ++j) {
@@ -245,11 +251,12 @@ struct Attention {
         typename Cache::Keys keys[kPanels];
         for (size_t j = 0; j < kPanels; ++j) keys[j] = Cache::keys(panel[j], from);
         for (size_t i = 0; i < count; ++i, q += Rows) {
-          keys_ahead.lines(kLines);
-          values.lines(kLines);
           F key[kPanels];
 #pragma GCC unroll 8
-          for (size_t j = 0; j < kPanels; ++j) key[j] = keys[j].at(i);
+          for (size_t j = 0; j < kPanels; ++j) {
+            ahead.share(j, kPanels, kLines);
+            key[j] = keys[j].at(i);
+          }
 #pragma GCC unroll 12
           for (size_t r = 0; r < Rows; ++r) {
             const F query = V::set(q[r]);
@@ -364,13 +371,12 @@ struct Attention {
     const auto step = [&](size_t t, auto sees) __attribute__((always_inline)) {
       const uint8_t* row = static_cast<const uint8_t*>(args.v) + slot * call.value_row;
       if (++slot == args.capacity) slot = 0;
-      keys.lines(kLines);
       F value[Vectors];
-      if (Vectors == 1 && last_count < 16) {
-        value[0] = Cache::value(row, column, last_count);
-      } else {
 #pragma GCC unroll 8
-        for (size_t j = 0; j < Vectors; ++j) value[j] = Cache::value(row, column + 16 * j);
+      for (size_t j = 0; j < Vectors; ++j) {
+        keys.share(j, Vectors, kLines);
+        value[j] = Vectors == 1 && last_count < 16 ? Cache::value(row, column, last_count)
+                                                   : Cache::value(row, column + 16 * j);
       }
       const float* p = call.scores + t % kChunk;
 #pragma GCC unroll 12
