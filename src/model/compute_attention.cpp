@@ -86,27 +86,39 @@ struct Job {
   }
 };
 
-// Units 0 … count − 1, the next one to whoever is free.
-void share_out(ThreadPool& pool, size_t count, FunctionRef<void(size_t unit, size_t worker)> work) {
-  if (count == 1) return work(0, 0);
-  std::atomic<size_t> next{0};
-  pool.run([&](int worker) {
-    for (size_t unit = next.fetch_add(1); unit < count; unit = next.fetch_add(1)) {
-      work(unit, static_cast<size_t>(worker));
+// What a worker does now and, if next < count, what it will do then.
+struct Turn {
+  size_t unit, next, worker;
+  bool first;  // of this worker
+};
+
+// Units 0 … count − 1, the next one to whoever is free. A worker takes a unit one turn ahead, to know what to fetch.
+void share_out(ThreadPool& pool, size_t count, FunctionRef<void(const Turn&)> work) {
+  std::atomic<size_t> taken{0};
+  const auto take_turns = [&](int worker) {
+    Turn turn{taken.fetch_add(1), 0, static_cast<size_t>(worker), true};
+    while (turn.unit < count) {
+      turn.next = taken.fetch_add(1);
+      work(turn);
+      turn = {turn.next, 0, turn.worker, false};
     }
-  });
+  };
+  if (count == 1) return take_turns(0);
+  pool.run(take_turns);
 }
 
 void attend_tiles(const Job& job, size_t tile) {
   size_t heads = job.call.kv_heads, tiles = (job.tokens() + tile - 1) / tile;
   // The last tokens see most: they go first, and the small units fill the gaps at the end.
-  share_out(*job.m.pool, tiles * heads, [&](size_t unit, size_t worker) {
-    size_t first = (tiles - 1 - unit / heads) * tile;
+  const size_t units = tiles * heads;
+  share_out(*job.m.pool, units, [&](const Turn& turn) {
+    size_t first = (tiles - 1 - turn.unit / heads) * tile;
     size_t count = std::min(tile, job.tokens() - first);
-    AttentionArgs a = job.args(unit % heads, first, count, worker);
-    a.keys_fetched = count == 1 && unit >= job.workers();
-    const size_t next = unit + job.workers();
-    if (count == 1 && next < tiles * heads) job.fetch_next(a, next % heads, job.first_position());
+    AttentionArgs a = job.args(turn.unit % heads, first, count, turn.worker);
+    if (job.tokens() == 1) {
+      a.keys_fetched = !turn.first;
+      if (turn.next < units) job.fetch_next(a, turn.next, job.first_position());
+    }
     job.m.kernels->attention(a);
   });
 }
@@ -125,15 +137,16 @@ void attend_chunks(const Job& job, const Chunks& chunks) {
   size_t row = attention_partial_floats(job.call.value_dim), heads = job.call.kv_heads;
   size_t head_floats = job.tokens() * job.group * row, chunk_floats = heads * head_floats;
   float* partials = job.partials().data();
-  share_out(*job.m.pool, chunks.count * heads, [&](size_t unit, size_t worker) {
-    size_t chunk = unit / heads, head = unit % heads;
-    AttentionArgs a = job.args(head, 0, job.tokens(), worker);
+  const size_t units = chunks.count * heads;
+  share_out(*job.m.pool, units, [&](const Turn& turn) {
+    size_t chunk = turn.unit / heads, head = turn.unit % heads;
+    AttentionArgs a = job.args(head, 0, job.tokens(), turn.worker);
     a.chunk = chunks.first + chunk;
     a.partials = partials + chunk * chunk_floats + head * head_floats;
-    a.keys_fetched = unit >= job.workers();
-    const size_t next = unit + job.workers();
-    if (next < chunks.count * heads) {
-      job.fetch_next(a, next % heads, std::max((chunks.first + next / heads) * kAttentionChunk, job.first_position()));
+    a.keys_fetched = !turn.first;
+    if (turn.next < units) {
+      uint64_t begin = (chunks.first + turn.next / heads) * kAttentionChunk;
+      job.fetch_next(a, turn.next % heads, std::max(begin, job.first_position()));
     }
     job.m.kernels->attention(a);
   });

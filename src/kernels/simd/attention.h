@@ -71,23 +71,39 @@ struct Attention {
     if (args.kv_type == KvType::q8_0) run<Q8Cache<V>>(args);
   }
 
+  // Sixteen chunks at a time: their maxima are known before any output is, so that their factors take two exponentials
+  // rather than 32.
   static void merge(const AttentionMergeArgs& args) {
     const size_t n = args.value_dim;
     float max = 0, sum = 0;
     bool first = true;
-    for (size_t c = 0; c < args.chunks; ++c) {
-      const float* o = args.partials + c * args.stride;
-      const float m = o[n], l = o[n + 1];
-      if (l == 0) continue;
-      const float new_max = first || m > max ? m : max;
-      const float old_factor = first ? 0.0f : exp_one(max - new_max), new_factor = exp_one(m - new_max);
-      for (size_t i = 0; i < n; i += 16) {
-        const size_t count = n - i < 16 ? n - i : 16;
-        put(first, old_factor, new_factor, V::load(o + i, count), args.out + i, count);
+    for (size_t begin = 0; begin < args.chunks; begin += 16) {
+      const size_t count = args.chunks - begin < 16 ? args.chunks - begin : 16;
+      const float* partials = args.partials + begin * args.stride;
+      float old_max[16] = {}, chunk_max[16] = {}, new_max[16] = {}, old_factor[16], new_factor[16];
+      bool was_first = first;
+      for (size_t c = 0; c < count; ++c) {
+        const float* o = partials + c * args.stride;
+        if (o[n + 1] == 0) continue;
+        old_max[c] = max;
+        chunk_max[c] = o[n];
+        max = new_max[c] = was_first || o[n] > max ? o[n] : max;
+        was_first = false;
       }
-      sum = first ? l : __builtin_fmaf(sum, old_factor, l * new_factor);
-      max = new_max;
-      first = false;
+      V::store(old_factor, M::exp(V::sub(V::load(old_max), V::load(new_max))));
+      V::store(new_factor, M::exp(V::sub(V::load(chunk_max), V::load(new_max))));
+      for (size_t c = 0; c < count; ++c) {
+        const float* o = partials + c * args.stride;
+        const float l = o[n + 1];
+        if (l == 0) continue;
+        const float factor = first ? 0.0f : old_factor[c];
+        for (size_t i = 0; i < n; i += 16) {
+          const size_t some = n - i < 16 ? n - i : 16;
+          put(first, factor, new_factor[c], V::load(o + i, some), args.out + i, some);
+        }
+        sum = first ? l : __builtin_fmaf(sum, factor, l * new_factor[c]);
+        first = false;
+      }
     }
     finish(args.out, n, args.sink, max, sum);
   }
