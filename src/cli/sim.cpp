@@ -17,6 +17,7 @@ constexpr const char* kExamples =
     "  ridge sim model.gguf --memory 300M --policy all --machine board.toml\n"
     "  ridge run model.gguf -p Hi --record visits.json\n"
     "  ridge sim visits.json --memory 200M --policy all\n"
+    "  ridge sim visits.json --memory 200M --policy importance --train other.json\n"
     "  ridge sim model.gguf --memory 300M --trace sim.json\n"
     "  ridge sim visits.json --export visits.oracleGeneral  (for libCacheSim)";
 
@@ -26,6 +27,10 @@ Result<void> run(const SimFlags& flags) {
     RIDGE_TRY(check_output(*flags.export_path, "--export"));
   }
   const std::string& input = flags.engine.model;
+  const bool is_trace = input.ends_with(".json") || input.ends_with(".oracleGeneral");
+  if (flags.train && !is_trace) {
+    return usage_error(fmt::format("--train is for traces, and {} is none: leave it out", input));
+  }
   if (is_profile(input)) return sim_device(flags);
   if (flags.steps || flags.computed || flags.spectrum || flags.merge || flags.lock) {
     return usage_error(
@@ -33,7 +38,7 @@ Result<void> run(const SimFlags& flags) {
                     "rk3588-anima, and {} is none: leave them out",
                     input));
   }
-  if (input.ends_with(".json") || input.ends_with(".oracleGeneral")) return sim_trace(flags);
+  if (is_trace) return sim_trace(flags);
   return sim_model(flags);
 }
 
@@ -49,6 +54,7 @@ void add_sim(CLI::App& app) {
   };
   add("--machine", flags->machine, "FILE", "machine profile (default: that of `ridge probe`)");
   add("--policy", flags->policy, "NAME", "what is kept, or all: a table of all of them");
+  add("--train", flags->train, "TRACE", "another trace, to choose pins and parameters from");
   add("--passes", flags->passes, "N", "passes to simulate (default 8)");
   add("--export", flags->export_path, "FILE", "write the order of visits as oracleGeneral");
   add("--trace", flags->trace, "FILE", "write what would happen when, for `ridge report`");

@@ -11,7 +11,7 @@ namespace ridge::cli {
 
 struct SimFlags {
   EngineFlags engine;  // of a model; `model` is the input, whatever it is
-  std::optional<std::string> machine, policy, export_path, lock, trace;
+  std::optional<std::string> machine, policy, train, export_path, lock, trace;
   std::optional<int64_t> steps, computed, merge, passes;
   bool spectrum = false, json = false;
 };

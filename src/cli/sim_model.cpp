@@ -66,20 +66,39 @@ Result<TraceFile> trace_file(const SimFlags& flags) {
   return TraceFile::create(*flags.trace, "ridge sim");
 }
 
+struct InputTrace {
+  sim::AccessTrace trace;
+  std::string model;
+  std::vector<sim::RecordedBlock> blocks;  // of a recorded one
+};
+Result<InputTrace> read_trace(const std::string& path) {
+  if (!path.ends_with(".json")) return InputTrace{.trace = RIDGE_TRY(sim::read_oracle_general(path))};
+  sim::RecordedTrace recorded = RIDGE_TRY(sim::read_recorded(path));
+  return InputTrace{std::move(recorded.trace), std::move(recorded.model), std::move(recorded.blocks)};
+}
+
+// Another trace of the same blocks.
+Result<InputTrace> training_trace(const std::string& path, const InputTrace& judged, const std::string& judged_path) {
+  InputTrace train = RIDGE_TRY(read_trace(path));
+  auto same = [](const sim::RecordedBlock& a, const sim::RecordedBlock& b) {
+    return a.name == b.name && a.memory_bytes == b.memory_bytes;
+  };
+  if (!std::equal(train.blocks.begin(), train.blocks.end(), judged.blocks.begin(), judged.blocks.end(), same)) {
+    return bad_input(fmt::format("{}: its blocks are not those of {}: record both with one model and one --memory",
+                                 path, judged_path));
+  }
+  return train;
+}
+
 }  // namespace
 
 Result<void> sim_trace(const SimFlags& flags) {
   const std::string& path = flags.engine.model;
   if (flags.trace) return usage_error("--trace needs time, which recorded visits have none of: simulate the model");
-  sim::AccessTrace trace;
-  std::string model;
-  if (path.ends_with(".json")) {
-    sim::RecordedTrace recorded = RIDGE_TRY(sim::read_recorded(path));
-    trace = std::move(recorded.trace);
-    model = recorded.model;
-  } else {
-    trace = RIDGE_TRY(sim::read_oracle_general(path));
-  }
+  const InputTrace input = RIDGE_TRY(read_trace(path));
+  const sim::AccessTrace& trace = input.trace;
+  std::optional<InputTrace> train;
+  if (flags.train) train = RIDGE_TRY(training_trace(*flags.train, input, path));
   if (flags.export_path) {
     RIDGE_TRY(sim::write_oracle_general(trace, *flags.export_path));
     note(fmt::format("{} written to {}", counted(trace.accesses.size(), "visit"), *flags.export_path));
@@ -89,13 +108,14 @@ Result<void> sim_trace(const SimFlags& flags) {
     return usage_error("--memory is missing: how much of the blocks the cache holds, such as 200M");
   }
   const uint64_t capacity = RIDGE_TRY(parse_bytes(*flags.engine.memory));
-  ReplayReport report{.input = path, .model = model, .capacity = capacity, .distinct = trace.distinct()};
+  ReplayReport report{.input = path, .model = input.model, .capacity = capacity, .distinct = trace.distinct()};
+  report.train = flags.train.value_or("");
   report.accesses = trace.accesses.size();
   report.passes = trace.pass_begins.size();
   for (const sim::PolicyInfo* info : RIDGE_TRY(chosen_policies(flags.policy.value_or("all")))) {
     if (info->reads_ahead) continue;  // hits what it hits without reading ahead: time is another matter
-    auto policy = info->make({.capacity = capacity, .trace = &trace});
-    report.rows.push_back({std::string(info->name), std::string(info->about), sim::replay(*policy, trace)});
+    auto policy = info->make({.capacity = capacity, .trace = &trace, .train = train ? &train->trace : nullptr});
+    report.rows.push_back({std::string(info->name), std::string(info->about), sim::replay(*policy, trace), info->kind});
   }
   if (report.rows.empty()) {
     return usage_error(

@@ -65,15 +65,31 @@ nlohmann::ordered_json host_json(const HostReport& report) {
   return j;
 }
 
+std::optional<double> gap_closed(const ReplayReport& report, const ReplayRow& row) {
+  std::optional<double> classic, ideal;
+  for (const ReplayRow& r : report.rows) {
+    std::optional<double>& best = r.kind == sim::PolicyKind::ideal ? ideal : classic;
+    if (r.kind != sim::PolicyKind::learned) best = std::max(best.value_or(0), r.stats.saved_size());
+  }
+  if (row.kind != sim::PolicyKind::learned || !classic || !ideal || *ideal <= *classic) return std::nullopt;
+  return (row.stats.saved_size() - *classic) / (*ideal - *classic);
+}
+
 std::string replay_table(const ReplayReport& report) {
-  std::string text = fmt::format("{}{}: {} of {} in {}; the cache holds {}\n\n", report.input,
+  std::string text = fmt::format("{}{}: {} of {} in {}; the cache holds {}\n{}\n", report.input,
                                  report.model.empty() ? "" : " (" + report.model + ")",
                                  counted(report.accesses, "visit"), counted(report.distinct, "block"),
-                                 counted(report.passes, "pass", "passes"), format_bytes(report.capacity));
-  text += fmt::format("{:<14} {:>10} {:>7} {:>10}\n", "", "hits", "", "of bytes");
+                                 counted(report.passes, "pass", "passes"), format_bytes(report.capacity),
+                                 report.train.empty() ? "" : "pins and parameters from " + report.train + "\n");
+  text += fmt::format("{:<17} {:>10} {:>7} {:>10} {:>10} {:>8}\n", "", "hits", "", "of bytes", "read ahead", "of gap");
   for (const ReplayRow& row : report.rows) {
-    text += fmt::format("{:<14} {:>10} {:>6.1f}% {:>9.1f}%  {}\n", row.name, format_count(row.stats.hits),
-                        row.stats.hit_ratio() * 100, row.stats.hit_size_ratio() * 100, row.about);
+    const std::optional<double> gap = gap_closed(report, row);
+    const double ahead =
+        row.stats.size == 0 ? 0 : static_cast<double>(row.stats.ahead_size) / static_cast<double>(row.stats.size) * 100;
+    text += fmt::format("{:<17} {:>10} {:>6.1f}% {:>9.1f}% {:>10} {:>8}  {}\n", row.name, format_count(row.stats.hits),
+                        row.stats.hit_ratio() * 100, row.stats.hit_size_ratio() * 100,
+                        ahead > 0 ? fmt::format("{:.1f}%", ahead) : "-", gap ? fmt::format("{:.1f}%", *gap * 100) : "-",
+                        row.about);
   }
   return text;
 }
@@ -82,14 +98,18 @@ nlohmann::ordered_json replay_json(const ReplayReport& report) {
   nlohmann::ordered_json j = {{"input", report.input},     {"model", report.model},
                               {"visits", report.accesses}, {"blocks", report.distinct},
                               {"passes", report.passes},   {"capacity_bytes", report.capacity}};
+  if (!report.train.empty()) j["train"] = report.train;
   j["rows"] = nlohmann::ordered_json::array();
   for (const ReplayRow& row : report.rows) {
+    const std::optional<double> gap = gap_closed(report, row);
     j["rows"].push_back({{"policy", row.name},
                          {"about", row.about},
                          {"hits", row.stats.hits},
                          {"hit_ratio", row.stats.hit_ratio()},
                          {"hit_bytes", row.stats.hit_size},
-                         {"hit_bytes_ratio", row.stats.hit_size_ratio()}});
+                         {"hit_bytes_ratio", row.stats.hit_size_ratio()},
+                         {"read_ahead_bytes", row.stats.ahead_size}});
+    if (gap) j["rows"].back()["gap_closed"] = *gap;
   }
   return j;
 }

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/host_model.h"
+#include "sim/policy.h"
 
 namespace ridge {
 
@@ -33,13 +35,18 @@ nlohmann::ordered_json host_json(const HostReport& report);
 struct ReplayRow {
   std::string name, about;
   sim::ReplayStats stats;
+  sim::PolicyKind kind = sim::PolicyKind::classic;
 };
 
 struct ReplayReport {
-  std::string input, model;
+  std::string input, model, train;  // train: what pins and parameters were chosen from, if another trace
   uint64_t capacity = 0, distinct = 0, accesses = 0, passes = 0;
   std::vector<ReplayRow> rows;
 };
+// Share of the way from the best classic policy of the report to Belady's that this row saves of reading; nothing for
+// rows that are classic or ideal themselves, and where there is no way to go. Below 0: it saves less than a classic
+// one.
+std::optional<double> gap_closed(const ReplayReport& report, const ReplayRow& row);
 std::string replay_table(const ReplayReport& report);
 nlohmann::ordered_json replay_json(const ReplayReport& report);
 

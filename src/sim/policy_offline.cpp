@@ -73,12 +73,16 @@ class Pins final : public Policy {
   std::unordered_set<ObjectId> pinned_, here_;
 };
 
+const AccessTrace& pins_from(const PolicySetup& setup) {
+  RIDGE_CHECK(setup.trace != nullptr, "pins are chosen from the trace that will be replayed, or from another");
+  return setup.train != nullptr ? *setup.train : *setup.trace;
+}
+
 // Each object once, in the order of its first access.
 std::vector<Access> first_accesses(const PolicySetup& setup) {
-  RIDGE_CHECK(setup.trace != nullptr, "pins are chosen from the trace that will be replayed");
   std::unordered_set<ObjectId> seen;
   std::vector<Access> out;
-  for (const Access& a : setup.trace->accesses) {
+  for (const Access& a : pins_from(setup).accesses) {
     if (seen.insert(a.object).second) out.push_back(a);
   }
   return out;
@@ -135,7 +139,7 @@ std::unique_ptr<Policy> make_pin_strided(const PolicySetup& setup) {
 std::unique_ptr<Policy> make_pin_worth(const PolicySetup& setup) {
   const std::vector<Access> order = first_accesses(setup);
   std::unordered_map<ObjectId, double> uses;
-  for (const Access& a : setup.trace->accesses) uses[a.object] += 1;
+  for (const Access& a : pins_from(setup).accesses) uses[a.object] += 1;
   std::vector<KnapsackItem> items;
   for (const Access& a : order) {
     const double worth = a.object < setup.worth.size() ? setup.worth[a.object] : static_cast<double>(a.size);

@@ -66,7 +66,7 @@ def test_sim():
     total = sum(recorded["blocks"][b]["memory_bytes"] for b in set(recorded["passes"][1]))
     replayed = json.loads(run("sim", visits, "--memory", str(total), "--policy", "all", "--json").stdout)
     hits = {row["policy"]: row["hits"] for row in replayed["rows"]}
-    check(len(hits) == 14 and hits["none"] == 0 and hits["lru"] == hits["belady"] == hits["pin-strided"] > 0, f"hits: {hits}")
+    check(len(hits) == 17 and hits["none"] == 0 and hits["lru"] == hits["belady"] == hits["pin-strided"] > 0, f"hits: {hits}")
     less = json.loads(run("sim", visits, "--memory", str(total * 3 // 4), "--json").stdout)
     hits = {row["policy"]: row["hits"] for row in less["rows"]}
     check(hits["lru"] == 0 < hits["pin-worth"], f"hits with less: {hits}")

@@ -1,0 +1,160 @@
+#include "memory/cache_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ridge {
+namespace {
+
+// Worths of what is cached are reckoned anew so often in a pass; in between those that are used change alone. 16
+// instead of 4 gains nothing that can be told from noise.
+constexpr double kRefreshes = 8;
+// Foretold turns after which one counts half for the governor.
+constexpr double kGovernorWeight = 1.0 / 64;
+
+}  // namespace
+
+CacheManager::CacheManager(const ImportanceModel& model, CacheManagerOptions options)
+    : model_(model), options_(std::move(options)), importance_(model_) {}
+
+CacheManager::Entry& CacheManager::entry(uint32_t block) {
+  if (block >= entries_.size()) entries_.resize(block + 1);
+  return entries_[block];
+}
+
+// Worth of a byte: expected uses, each of which saves a reload.
+double CacheManager::density(uint32_t block) const {
+  const Entry& e = entries_[block];
+  return importance_.expected_uses(block) * e.reload / static_cast<double>(e.bytes);
+}
+
+CacheChange CacheManager::begin_pass() {
+  importance_.begin_pass();
+  refreshed_ = -1;
+  const uint64_t pass = importance_.pass();
+  std::erase_if(waiting_, [&](uint32_t block) {
+    Entry& e = entries_[block];
+    if (e.foretold_for >= pass) return false;
+    judge(e, false);
+    return true;
+  });
+  CacheChange out;
+  for (uint32_t block : used_now_) read_ahead(model_.next_pass[block], out);
+  used_now_.clear();
+  return out;
+}
+
+void CacheManager::judge(Entry& e, bool used) {
+  if (e.foretold_for == 0) return;
+  e.foretold_for = 0;
+  ++foretold_.judged;
+  foretold_.used += used ? 1 : 0;
+  precision_ += ((used ? 1.0 : 0.0) - precision_) * kGovernorWeight;
+}
+
+void CacheManager::refresh() {
+  if (refreshed_ >= 0 && importance_.now() < refreshed_ + 1 / kRefreshes) return;
+  refreshed_ = importance_.now();
+  for (size_t i = 0; i < cached_.size(); ++i) worth_[i] = density(cached_[i]);
+}
+
+void CacheManager::keep(uint32_t block, double density) {
+  Entry& e = entries_[block];
+  e.at = static_cast<int32_t>(cached_.size());
+  cached_.push_back(block);
+  worth_.push_back(density);
+  used_ += e.bytes;
+}
+
+void CacheManager::drop(size_t at) {
+  Entry& e = entries_[cached_[at]];
+  e.at = -1;
+  used_ -= e.bytes;
+  if (at + 1 < cached_.size()) {
+    cached_[at] = cached_.back();
+    worth_[at] = worth_.back();
+    entries_[cached_[at]].at = static_cast<int32_t>(at);
+  }
+  cached_.pop_back();
+  worth_.pop_back();
+}
+
+// Room for so many bytes of this worth; false, with nothing dropped, where something that is worth as much would have
+// to leave.
+bool CacheManager::make_room(uint64_t bytes, double density, std::vector<uint32_t>& left) {
+  const uint64_t capacity = options_.capacity - std::min(options_.capacity, options_.pinned_bytes);
+  if (bytes > capacity) return false;
+  refresh();
+  std::vector<std::pair<double, uint32_t>> victims;
+  uint64_t room = capacity - used_;
+  while (room < bytes) {
+    size_t least = cached_.size();
+    for (size_t i = 0; i < cached_.size(); ++i) {
+      if (worth_[i] >= density) continue;
+      const std::pair<double, uint32_t> candidate(worth_[i], cached_[i]);
+      if (!victims.empty() && candidate <= victims.back()) continue;  // taken already: they come in order
+      if (least == cached_.size() || candidate < std::pair(worth_[least], cached_[least])) least = i;
+    }
+    if (least == cached_.size()) return false;
+    victims.emplace_back(worth_[least], cached_[least]);
+    room += entries_[cached_[least]].bytes;
+  }
+  for (const auto& [worth, block] : victims) {
+    drop(static_cast<size_t>(entries_[block].at));
+    left.push_back(block);
+  }
+  return true;
+}
+
+CacheAccess CacheManager::access(const CachedBlock& access) {
+  CacheAccess out;
+  const uint32_t block = access.block;
+  (void)entry(block);
+  importance_.note_use(block);
+  Entry& e = entries_[block];
+  e.reload = access.reload;
+  if (e.foretold_for == importance_.pass()) judge(e, true);
+  if (block < options_.pinned.size() && options_.pinned[block] != 0) {
+    out.hit = std::exchange(e.pinned_here, true);
+    out.kept = true;
+  } else if (e.at >= 0) {
+    out.hit = out.kept = true;
+    worth_[static_cast<size_t>(e.at)] = density(block);
+  } else {
+    e.bytes = access.bytes;
+    const double worth = density(block);
+    out.kept = make_room(access.bytes, worth, out.change.left);
+    if (out.kept) keep(block, worth);
+  }
+  if (options_.read_ahead.least_chance <= 1 && block < model_.same_pass.size()) {
+    used_now_.push_back(block);
+    read_ahead(model_.same_pass[block], out.change);
+  }
+  return out;
+}
+
+// Of the blocks that are foretold those that are likely enough, and worth more than what they replace. Their turns are
+// in this pass.
+void CacheManager::read_ahead(std::span<const ForetellingLink> links, CacheChange& out) {
+  const bool governed = precision_ < options_.read_ahead.least_precision;
+  for (const ForetellingLink& link : links) {
+    Entry& e = entry(link.block);
+    const bool over = importance_.now() + importance_.until_turn(link.block) > 1;
+    if (over || e.at >= 0 || e.foretold_for != 0 || e.bytes == 0) continue;
+    const double chance = importance_.foretold(link.block);
+    if (chance < options_.read_ahead.least_chance) continue;
+    if (governed) {
+      ++foretold_.held_back;
+    } else {
+      const double worth = chance * e.reload / static_cast<double>(e.bytes);
+      if (!make_room(e.bytes, worth, out.left)) continue;
+      keep(link.block, worth);
+      out.ahead.push_back(link.block);
+      ++foretold_.read;
+    }
+    e.foretold_for = importance_.pass();
+    waiting_.push_back(link.block);
+  }
+}
+
+}  // namespace ridge
