@@ -5,14 +5,16 @@ usage: bench/cache_policies.py [--ridge PROGRAM] [--model EXPERTS.gguf]... [--on
                                [--share 0.25]... [--folder DIR]
 
 Traces: synthetic ones of ReLU students (bench/relu_traces.py: no student is trained), one task or two that alternate; a cyclic one;
-and recorded ones (`ridge run --record`) of each --model with experts. The texts are this repository's: half of its
+and recorded ones (`ridge run --record`) of a small model with random experts and of each --model with experts. The texts are this repository's: half of its
 pages and half of its sources to learn from, the others to judge on. Prints a Markdown table: hit bytes of each policy as shares
-of all that is asked for, and the share of the gap from the best classic policy to Belady's that `importance` closes.
+of all that is asked for, and the share of the gap from the best classic policy to Belady's that `importance` closes; the same of hits when it
+reads ahead, which spares no reading: what it reads is printed beside.
 Needs numpy. Deterministic, but for the repository's texts.
 """
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,9 @@ import tempfile
 import relu_traces
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/cli"))
+import gguf_files  # noqa: E402
+
 SHOWN = ["lru", "lfu", "slru", "arc", "sieve", "s3-fifo", "pin-worth", "miss-cost", "importance", "belady"]
 SEGMENT = 256  # bytes of one task before the other takes over
 
@@ -79,16 +84,23 @@ def recorded(folder, model, options):
     paths = []
     for kind, text in zip(("train", "judged"), texts("docs/*.md")):
         paths.append(folder / f"{pathlib.Path(model).stem}-{kind}.json")
-        words = [options.ridge, "run", model, "--raw", "-p", spread(text, 640).decode("utf-8", "replace"), "-n", "300", "--temp", "0.8",
-                 "--seed", "1", "--ignore-eos", "-q", "--context", "1024", "--record", paths[-1]]
+        words = [options.ridge, "run", model, "--raw", "-p", spread(text.replace(b"\0", b" "), 96).decode("ascii", "ignore"), "-n", "150", "--temp", "0.8",
+                 "--seed", "1", "--ignore-eos", "-q", "--context", "256", "--record", paths[-1]]
         subprocess.run([str(w) for w in words], check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     for path in paths:  # experts alone: all else is visited by every token, and pinned before them
         trace = json.loads(path.read_text())
-        keep = {i: n for n, i in enumerate(i for i, b in enumerate(trace["blocks"]) if "expert" in b["name"] or "exps" in b["name"])}
+        keep = {i: n for n, i in enumerate(i for i, b in enumerate(trace["blocks"]) if re.search(r"\.ffn\.\d+/", b["name"]))}
         trace["blocks"] = [trace["blocks"][i] for i in keep]
         trace["passes"] = [[keep[b] for b in p if b in keep] for p in trace["passes"][1:]]  # the first is the prompt's
         path.write_text(json.dumps(trace))
     return paths
+
+
+def random_experts(folder):
+    """A byte-level model whose routers are random: 4 layers of 32 experts, two of which are used."""
+    path = folder / "random-experts.gguf"
+    path.write_bytes(gguf_files.tiny(layers=4, dim=64, ffn=32, experts=32).bytes())
+    return path
 
 
 def replay(options, trace, capacity, *more):
@@ -111,6 +123,9 @@ def judge(options, name, train, judged):
         total = rows["lru"]["hit_bytes"] / rows["lru"]["hit_bytes_ratio"] if rows["lru"]["hit_bytes"] else None
         total = total or rows["belady"]["hit_bytes"] / rows["belady"]["hit_bytes_ratio"]
         cells.append(f"{100 * ahead['hit_bytes_ratio']:.1f} (+{100 * ahead['read_ahead_bytes'] / total:.1f} read)")
+        best = max(r["hit_bytes_ratio"] for p, r in rows.items() if p in SHOWN[:7])
+        way = rows["belady"]["hit_bytes_ratio"] - best
+        cells.append(f"{100 * (ahead['hit_bytes_ratio'] - best) / way:.1f} %" if gap is not None else "no gap")
         touched = report["visits"] / report["passes"] / report["blocks"]
         print(f"| {name} | {100 * share:g} % | {100 * touched:.1f} % | " + " | ".join(cells) + f" | {100 * own:.1f} |", flush=True)
 
@@ -129,9 +144,10 @@ def main():
     with tempfile.TemporaryDirectory() as made:
         folder = options.folder or pathlib.Path(made)
         folder.mkdir(parents=True, exist_ok=True)
-        print("| trace | cache | touched | " + " | ".join(SHOWN) + " | of gap | importance-ahead | pin-worth, in sample |")
-        print("|---" * (len(SHOWN) + 6) + "|")
+        print("| trace | cache | touched | " + " | ".join(SHOWN) + " | of gap | importance-ahead | of gap in hits | pin-worth, in sample |")
+        print("|---" * (len(SHOWN) + 7) + "|")
         traces = list(synthetic(folder, options))
+        traces.append(("recorded random experts", lambda: recorded(folder, random_experts(folder), options)))
         traces += [(f"recorded {pathlib.Path(m).stem}", lambda m=m: recorded(folder, m, options)) for m in options.model]
         for name, make in traces:
             if options.only in name:

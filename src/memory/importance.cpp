@@ -121,7 +121,8 @@ double Importance::foretold(uint32_t block) const {
   const Evidence seen = evidence(h, chances(h) + 1);
   const double early = model_.early_log_odds[block] + seen.early, late = model_.late_log_odds[block] + seen.late;
   // Of what foretells it in its own pass, so much has had its turn.
-  const double known = h.position > now_ ? now_ / h.position : 0;
+  const double from = static_cast<double>(model_.late_from[block]), now = static_cast<double>(now_);
+  const double known = h.position > now_ && from > 0 ? std::min(1.0, now / from) : 0;
   return 1 / (1 + std::exp(-(early + known * (late - early))));
 }
 

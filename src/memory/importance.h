@@ -47,6 +47,7 @@ struct ImportanceModel {
   // By block: those that its use foretells, in this pass (late alone) and in the next.
   std::vector<std::vector<ForetellingLink>> same_pass, next_pass;
   std::vector<float> early_log_odds, late_log_odds;  // by block: where nothing foretells it
+  std::vector<float> late_from;  // by block: where in the pass the last that may foretell it has its turn; 0: none does
   // The same by decayed uses of the last passes: what a text is about for a while.
   std::vector<std::vector<LatelyLink>> lately;
   std::vector<float> lately_log_odds;

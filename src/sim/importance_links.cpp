@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kForetellers = 48;   // that a block has at most, for each of this pass and the one before
 constexpr double kLeastTogether = 4;  // passes with both, for a pair to count
 constexpr int kRounds = 4;            // through the trace
-constexpr float kStep = 0.15f;
+constexpr float kStep = 0.5f;
 
 // A number that is learned, with the sum of its squared gradients.
 struct Weight {
@@ -65,6 +65,10 @@ class LinkLearner {
     };
     copy(same_, model.same_pass);
     copy(next_, model.next_pass);
+    model.late_from.assign(blocks_, 0);
+    for (size_t a = 0; a < blocks_; ++a) {
+      for (const Link& l : same_[a]) model.late_from[l.block] = std::max(model.late_from[l.block], position_[a]);
+    }
     model.early_log_odds.clear();
     model.late_log_odds.clear();
     for (const Weight& w : early_) model.early_log_odds.push_back(w.value);

@@ -37,6 +37,7 @@ ImportanceModel halves(uint32_t blocks) {
     m.position.push_back((static_cast<float>(b) + 0.5f) / static_cast<float>(blocks));
     m.early_log_odds.push_back(-5);
     m.late_log_odds.push_back(-5);
+    m.late_from.push_back(0);
     m.lately_log_odds.push_back(0);
   }
   m.same_pass.resize(blocks);
