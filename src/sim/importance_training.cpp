@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "memory/cache_manager.h"
 #include "plan/knapsack.h"
 #include "sim/importance_links.h"
 #include "sim/random.h"
@@ -140,9 +139,12 @@ Regression sample(const Numbered& n, uint64_t first, const ImportanceModel& mode
 }
 
 // Bytes that hit from pass `first` on.
-double replay_hits(const Numbered& n, uint64_t first, const TrainedImportance& learned, uint64_t capacity) {
-  CacheManager cache(learned.model,
-                     {.capacity = capacity, .pinned = learned.pinned, .pinned_bytes = learned.pinned_bytes});
+double replay_hits(const Numbered& n, uint64_t first, const TrainedImportance& learned,
+                   const TrainingOptions& options) {
+  CacheManager cache(learned.model, {.capacity = options.capacity,
+                                     .pinned = learned.pinned,
+                                     .pinned_bytes = learned.pinned_bytes,
+                                     .read_ahead = options.read_ahead});
   double hits = 0;
   uint64_t pass = 0;
   for (size_t i = 0; i < n.blocks.size(); ++i) {
@@ -193,7 +195,7 @@ TrainedImportance train_importance(const AccessTrace& trace, const TrainingOptio
   const Regression regression = sample(n, learned_from + 1, best.model);
   double most = -1;
   auto consider = [&](TrainedImportance candidate) {
-    const double hits = replay_hits(n, learned_from + 1, candidate, options.capacity);
+    const double hits = replay_hits(n, learned_from + 1, candidate, options);
     if (hits <= most) return;
     most = hits;
     best = std::move(candidate);

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "memory/importance.h"
+#include "memory/cache_manager.h"
 #include "sim/access_trace.h"
 
 namespace ridge::sim {
@@ -44,6 +44,7 @@ struct TrainedImportance {
 struct TrainingOptions {
   uint64_t capacity = 0;               // in the unit of the sizes
   std::span<const double> worth = {};  // cost of a reload by object; empty: its size
+  ReadAheadOptions read_ahead = {};  // of the cache that it is for: hits that are due to it count where pins are chosen
 };
 
 TrainedImportance train_importance(const AccessTrace& trace, const TrainingOptions& options);

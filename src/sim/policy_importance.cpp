@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "memory/cache_manager.h"
 #include "sim/importance_training.h"
 #include "sim/policy.h"
 
@@ -21,7 +20,7 @@ double worth_of(const PolicySetup& setup, const Access& a) {
 class ByImportance final : public Policy {
  public:
   ByImportance(const PolicySetup& setup, const ReadAheadOptions& ahead)
-      : setup_(setup), numbers_(setup.train), learned_(learn(setup)), cache_(learned_.model, options(ahead)) {}
+      : setup_(setup), numbers_(setup.train), learned_(learn(setup, ahead)), cache_(learned_.model, options(ahead)) {}
 
   Outcome access(const Access& a) override {
     Outcome out;
@@ -48,10 +47,9 @@ class ByImportance final : public Policy {
       out.ahead_size += objects_[b].size;
     }
   }
-  static TrainedImportance learn(const PolicySetup& setup) {
-    if (setup.train != nullptr)
-      return train_importance(*setup.train, {.capacity = setup.capacity, .worth = setup.worth});
-    return {.model = ImportanceModel::untrained()};
+  static TrainedImportance learn(const PolicySetup& setup, const ReadAheadOptions& ahead) {
+    if (setup.train == nullptr) return {.model = ImportanceModel::untrained()};
+    return train_importance(*setup.train, {.capacity = setup.capacity, .worth = setup.worth, .read_ahead = ahead});
   }
   CacheManagerOptions options(const ReadAheadOptions& ahead) const {
     return {.capacity = setup_.capacity,

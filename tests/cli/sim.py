@@ -47,7 +47,7 @@ def test_sim():
     resident = json.loads(run(*words).stdout)
     check(resident["machine"] == "a made-up board" and resident["rows"][0]["hit_ratio"] == 1, f"resident: {resident}")
     everything = json.loads(run(*words, "--policy", "all").stdout)
-    check(len(everything["rows"]) == 19, f"{len(everything['rows'])} rows")
+    check(len(everything["rows"]) == 22, f"{len(everything['rows'])} rows")
     check(run(*words, "--policy", "all").stdout == json.dumps(everything, indent=2) + "\n" or
           json.loads(run(*words, "--policy", "all").stdout) == everything, "not the same twice")
     fails(2, ["sim", model, "--machine", machine, "--policy", "mru"], "s3-fifo")
@@ -70,6 +70,25 @@ def test_sim():
     less = json.loads(run("sim", visits, "--memory", str(total * 3 // 4), "--json").stdout)
     hits = {row["policy"]: row["hits"] for row in less["rows"]}
     check(hits["lru"] == 0 < hits["pin-worth"], f"hits with less: {hits}")
+    check(all("gap_closed" not in row for row in less["rows"]), "pins reach Belady here: there is no gap")
+    learned = run("sim", visits, "--memory", str(total * 3 // 4), "--policy", "importance", "--train", visits, "--json")
+    check(learned.returncode == 0, f"--train: {learned.returncode} {learned.stderr}")
+    learned = json.loads(learned.stdout)
+    check(learned["train"] == visits and learned["rows"][0]["hits"] >= hits["pin-worth"], f"importance: {learned['rows']}")
+    other = dict(recorded, blocks=[dict(b, memory_bytes=b["memory_bytes"] + 1) for b in recorded["blocks"]])
+    other = write(os.path.join(T, "other.json"), json.dumps(other).encode())
+    for bad in other, os.path.join(T, "absent.json"), T, model:
+        fails(3, ["sim", visits, "--memory", "1M", "--train", bad], "other.json" if bad == other else "")
+    fails(2, ["sim", model, "--train", visits], "--train")
+    gapped = {"format": "ridge-visits", "version": 1, "blocks": [{"name": str(i), "storage_bytes": 1, "memory_bytes": 1} for i in range(3)],
+              "passes": [[0], [0], [1], [2], [1], [2], [2]]}
+    gapped = write(os.path.join(T, "gapped.json"), json.dumps(gapped).encode())
+    table = run("sim", gapped, "--memory", "1").stdout
+    check("of gap" in table and "importance" in table, table)
+    rows = {row["policy"]: row for row in json.loads(run("sim", gapped, "--memory", "1", "--json").stdout)["rows"]}
+    best = max(row["hit_bytes"] for name, row in rows.items() if "gap_closed" not in row and name != "belady")
+    gap = (rows["miss-cost"]["hit_bytes"] - best) / (rows["belady"]["hit_bytes"] - best) if rows["belady"]["hit_bytes"] > best else None
+    check(rows["miss-cost"].get("gap_closed") == gap, f"gap: {rows}")
     exported = os.path.join(T, "visits.oracleGeneral")
     check(run("sim", visits, "--export", exported).returncode == 0, "--export")
     check(os.path.getsize(exported) == 24 * replayed["visits"], "24 bytes a visit")

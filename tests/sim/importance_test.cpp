@@ -61,7 +61,7 @@ TEST(ImportanceTraining, LearnsWhatForetellsWhat) {
   };
   EXPECT_GT(next_chances({0, 3}).first, 0.9);
   EXPECT_LT(next_chances({3}).first, 0.1);
-  EXPECT_NEAR(next_chances({0}).second, 0.4, 0.15);
+  EXPECT_NEAR(next_chances({0}).second, 0.4, 0.2);
   Importance importance(learned.model);
   importance.begin_pass();
   importance.begin_pass();
