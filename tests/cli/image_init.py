@@ -20,18 +20,21 @@ def away(path, other):
 
 
 def test_init():
-    plain = ["image", "--bundle", MINI, "-p", "red apple on a blue background", "--seed", "1"]
+    plain = ["image", "--bundle", MINI, "-p", "red apple on a blue background"]
+    large = os.path.join(T, "large.png")
+    run(*plain, "--seed", "1", "--steps", "10", "-o", large)
+    distances = []
+    for strength in ("0.1", "0.4", "1"):
+        r = run("image", "--bundle", MINI, "-p", "cat on a white background", "--seed", "2", "--steps", "10", "--cfg", "1",
+                "--init", large, "--strength", strength, "-o", OUT)
+        check(r.returncode == 0, f"--strength {strength}: {r.stderr}")
+        distances.append(away(OUT, large))
+    check(distances[0] < distances[1] < distances[2] and 2 * distances[0] < distances[2], f"strengths lead {distances} away")
     first = os.path.join(T, "first.png")
-    r = run(*plain, "--size", "64x48", "--steps", "8", "-o", first)
+    r = run(*plain, "--seed", "1", "--size", "64x48", "--steps", "4", "-o", first)
     check(r.returncode == 0, f"image: {r.stderr}")
     way = ["image", "--bundle", MINI, "-p", "green pear on a white background", "--seed", "2", "--steps", "6",
            "--init", first, "-o"]
-    distances = []
-    for strength in ("0.2", "0.6", "1"):
-        r = run(*way, OUT, "--strength", strength)
-        check(r.returncode == 0, f"--strength {strength}: {r.stderr}")
-        distances.append(away(OUT, first))
-    check(distances[0] < distances[1] < distances[2] and distances[0] < 25, f"strengths lead {distances} away")
     r = run(*way, OUT)
     check(r.returncode == 0 and "4 steps" in r.stderr, f"of 6 steps 0.6 are 4: {r.stderr}")
     picture = read(OUT)
@@ -58,11 +61,11 @@ def test_sizes():
     for extra, size in (([], (64, 48)), (["--size", "32x48"], (32, 48)), (["--size", "96x32"], (96, 32))):
         r = run(*way, odd, *extra, "-o", OUT)
         check(r.returncode == 0 and read_png(OUT)[:2] == size, f"{extra} is no {size}: {r.stderr}")
-    mask = write_png(os.path.join(T, "black.png"), 70, 50, lambda x, y: (0, 0, 0))
+    mask = write_png(os.path.join(T, "black.png"), 70, 50)
     run(*way, odd, "--mask", mask, "-o", OUT)
     want = bytes(v for y in range(48) for x in range(64) for v in (3 * (x + 3), 5 * (y + 1), 255 if x + 3 > 35 else 0))
     check(read_png(OUT)[2] == want, "what nothing is redrawn of is not the middle of the picture")
-    fails(3, [*way, write_png(os.path.join(T, "small.png"), 8, 40, lambda x, y: (0, 0, 0)), "-o", OUT], "give --size")
+    fails(3, [*way, write_png(os.path.join(T, "small.png"), 8, 40), "-o", OUT], "give --size")
 
 
 def test_mask():
@@ -83,7 +86,7 @@ def test_mask():
     run(*plain, "--mask", white, "-o", OUT)
     run(*plain, "-o", AGAIN)
     check(read_png(OUT)[2] == read_png(AGAIN)[2], "a mask that is white all over is not like none")
-    other = write_png(os.path.join(T, "other.png"), 48, 48, lambda x, y: (0, 0, 0))
+    other = write_png(os.path.join(T, "other.png"), 48, 48)
     os.remove(AGAIN)
     fails(3, [*plain, "--mask", other, "-o", AGAIN], "a mask has the size of its picture")
     fails(2, [*way, "-o", mask], "is the input itself")
@@ -101,8 +104,10 @@ def test_refusals():
     fails(3, [*way, "--init", T], T)
     fails(3, [*way, "--init", os.path.join(MINI, "golden.safetensors")], "no PNG")
     fails(2, ["image", "--bundle", MINI, "--inputs", first, "--dump", AGAIN, "--init", first], "leave it out")
-    large = write_png(os.path.join(T, "large.png"), 2000, 1500, lambda x, y: (x % 256, 0, 0))
-    fails(3, [*way, "--init", large, "--size", "48x32", "--memory", "20M"], "make it smaller")
+    wide = write_png(os.path.join(T, "wide.png"), 5000, 2000)
+    fails(3, [*way, "--init", wide], "give --size")
+    least = run(*way, "--init", first, "--size", "48x32", "--memory", "3M").stderr.split("give --memory ")[-1].split()[0]
+    fails(3, [*way, "--init", wide, "--size", "48x32", "--memory", least], "make it smaller")
     vae = {n: t for n, t in read_tensors(os.path.join(MINI, "vae-mini.safetensors")).items() if "encoder." not in n}
     half = write_tensors(os.path.join(T, "vae.safetensors"), vae)
     fails(3, [*way, "--init", first, "--vae", half], "has no encoder")
