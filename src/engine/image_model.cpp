@@ -262,15 +262,20 @@ Result<void> ImageModel::plan() {
                           (encoder_ ? latent_floats() * sizeof(float) : 0);
   held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + others);
   const Account denoising = RIDGE_TRY(plan_last(held));
-  RIDGE_TRY(check_budget(held, denoising));
-  for (Phase* phase : {encode_.get(), condition_.get()}) RIDGE_TRY(phase->plan(held));
-  RIDGE_TRY(denoise_->plan(denoising));
-  plan_bands(held);
-  return {};
+  auto planned = plan_phases(held, denoising);
+  if (planned.ok() || planned.error().code != ErrorCode::does_not_fit) return planned;
+  const Error named = refusal(held, denoising);
+  return named.message.empty() ? planned.error() : named;
 }
 
-// One refusal for all phases: the budget that it names is enough for each of them.
-Result<void> ImageModel::check_budget(const Account& held, const Account& denoising) {
+Result<void> ImageModel::plan_phases(const Account& held, const Account& denoising) {
+  for (Phase* phase : {encode_.get(), condition_.get()}) RIDGE_TRY(phase->plan(held));
+  RIDGE_TRY(denoise_->plan(denoising));
+  return plan_bands(held);
+}
+
+// One refusal for all phases: the budget that it names is enough for each of them. Empty where that is there.
+Error ImageModel::refusal(const Account& held, const Account& denoising) {
   std::string_view name;
   Account most;
   auto consider = [&](std::string_view of, Account least) {
@@ -285,7 +290,7 @@ Result<void> ImageModel::check_budget(const Account& held, const Account& denois
     least.add("page tables and reserve", kReserve + (least.total() + kReserve) / 255 + 1);
     consider("the VAE", std::move(least));
   }
-  if (most.total() <= machine_.budget) return {};
+  if (most.total() <= machine_.budget) return does_not_fit("");
   Error error = refuse_budget(machine_.budget, machine_.budget_reason, most, Phase::kNeedsLess);
   error.message = fmt::format("{}: {}", name, error.message);
   return error;
@@ -312,14 +317,15 @@ Account ImageModel::vae_account(Account held, const VaeWork& work) const {
 }
 
 // As few bands as the budget allows: each one more computes the lines between two of them twice.
-void ImageModel::plan_bands(const Account& held) {
+Result<void> ImageModel::plan_bands(const Account& held) {
   for (const VaeWork& work : vae_work()) {
     const uint64_t taken = vae_account(held, work).total() + kReserve + machine_.budget / 256;
     const auto bands =
         work.vae->bands_within(machine_.budget - std::min(machine_.budget, taken), work.size, pool_->size());
-    RIDGE_CHECK(bands.has_value(), "check_budget() has found room for the thinnest");
+    if (!bands) return does_not_fit("the planes of the VAE do not fit");
     *work.bands = *bands;
   }
+  return {};
 }
 
 // Only its latent stays.

@@ -129,7 +129,8 @@ class ImageModel {
   Result<void> choose_machine();
   void lay_out();
   Result<void> plan();
-  Result<void> check_budget(const Account& held, const Account& denoising);
+  Result<void> plan_phases(const Account& held, const Account& denoising);
+  Error refusal(const Account& held, const Account& denoising);
   // The VAE's work: one half of it on one size of latent. What it takes beside the planes.
   struct VaeWork {
     const Vae* vae = nullptr;
@@ -138,7 +139,7 @@ class ImageModel {
   };
   std::vector<VaeWork> vae_work();
   Account vae_account(Account held, const VaeWork& work) const;
-  void plan_bands(const Account& held);
+  Result<void> plan_bands(const Account& held);
   VaeMachine vae_machine() const {
     return {.kernels = &kernels_.kernels, .pool = pool_.get(), .interrupted = options_.interrupted};
   }
