@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <tuple>
 
 #include "base/log.h"
 #include "cli/common.h"
@@ -157,6 +158,16 @@ Result<void> check_outputs(const ImageFlags& flags) {
   return refuse_twice(outputs);
 }
 
+// The pictures to draw from. A budget that is too small says so before one is read that would not fit into it either.
+Result<void> add_init(const ImageOptions& options, const ImageRecipe& recipe, DrawRequest& request) {
+  if (recipe.init && options.memory) {
+    request.init = empty_init(recipe);
+    RIDGE_TRY(plan_drawing(options, request));
+  }
+  request.init = RIDGE_TRY(init_request(recipe, options.memory));
+  return {};
+}
+
 Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std::string& text) {
   ImageOptions options = RIDGE_TRY(image_options(flags));
   if (options.vae.empty()) return usage_error("a picture needs a VAE: give --bundle FOLDER or --vae");
@@ -170,22 +181,17 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
   std::vector<uint64_t> seeds;
   for (const MadePicture& m : made) seeds.push_back(m.seed);
   DrawRequest request = RIDGE_TRY(request_of(flags, recipe, std::move(seeds)));
-  if (recipe.init && options.memory) {
-    // A budget that is too small says so before a picture is read that would not fit into it either.
-    request.init = empty_init(recipe);
-    RIDGE_TRY(plan_drawing(options, request));
-  }
-  request.init = RIDGE_TRY(init_request(recipe, options.memory));
   request.capture = RIDGE_TRY(capture_request(flags, recipe));
   bool previewed = false;
   request.preview = RIDGE_TRY(preview_request(flags, previewed));
+  if (flags.reference) options.other_bytes += ImageReference::memory_bytes(request);
+  RIDGE_TRY(add_init(options, recipe, request));
   options.interrupted = &interrupt_flag();
   const size_t steps = RIDGE_TRY(check_drawing(request)).size() - 1;
   StepBar bar(steps * (flags.reference ? 2 : 1));
   auto after_step = [&](const SampleStep& step, std::span<const float>) { return bar.after(step); };
   std::optional<ImageReference> reference;
   if (flags.reference) {
-    options.other_bytes += ImageReference::memory_bytes(request);
     // The larger of the two drawings: what does not fit is refused before the other is made.
     RIDGE_TRY(plan_drawing(options, request));
     reference = RIDGE_TRY(ImageReference::draw(options, request, after_step));
