@@ -85,6 +85,7 @@ nlohmann::ordered_json pictures_json(const std::vector<MadePicture>& made, const
                                 {"seconds",
                                  {{"encode", seconds(t.encode)},
                                   {"condition", seconds(t.condition)},
+                                  {"picture", seconds(t.picture)},
                                   {"load", seconds(t.load)},
                                   {"steps", seconds(drawing.sampling)},
                                   {"decode", seconds(t.decode)}}}};
