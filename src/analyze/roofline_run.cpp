@@ -250,7 +250,7 @@ Result<RoofsNow> Run::roofs_now(Test& test) {
   } else if (engine_->plan().placement.streams() && rates.storage_measured) {
     now.whole.storage_gb_per_s = rates.storage / 1e9;
   }
-  const ComputePeaks peaks = measure_peaks(*engine_->machinery().pool);
+  const ComputePeaks peaks = measure_peaks(*engine_->machinery().pool, engine_->numerics());
   now.whole.int8_gops = peaks.int8_gops;
   now.whole.float_gops = peaks.float_gops;
   now.whole.format_gb_per_s = test.formats.whole;

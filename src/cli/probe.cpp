@@ -72,7 +72,7 @@ nlohmann::ordered_json to_json(const MachineProfile& p) {
         {"from_bytes", l.from_bytes}, {"to_bytes", l.to_bytes}, {"gb_per_s", l.gb_per_s}, {"threads", l.threads}};
   });
   list("peaks", p.peaks, [](const PeakPoint& peak) {
-    return Row{{"type", peak.type}, {"threads", peak.threads}, {"gops", spread(peak.gops)}};
+    return Row{{"type", peak.type}, {"isa", peak.isa}, {"threads", peak.threads}, {"gops", spread(peak.gops)}};
   });
   list("formats", p.formats, [](const FormatPoint& f) {
     return Row{{"type", f.type}, {"gb_per_s", spread(f.gb_per_s)}};
@@ -101,11 +101,11 @@ std::string more_tables(const MachineProfile& p) {
                         l.ns.high);
   }
   if (!p.peaks.empty()) {
-    text += fmt::format("\ncomputing                Gop/s  (quartiles); clock {:.2f} GHz before, {:.2f} after\n",
+    text += fmt::format("\ncomputing                   Gop/s  (quartiles); clock {:.2f} GHz before, {:.2f} after\n",
                         p.clock_ghz_before, p.clock_ghz_after);
   }
   for (const PeakPoint& peak : p.peaks) {
-    text += fmt::format("  {:<9}  {} thread{} {:>6.0f}  ({:.0f}–{:.0f})\n", peak.type, peak.threads,
+    text += fmt::format("  {:<4} {:<11}  {} thread{} {:>6.0f}  ({:.0f}–{:.0f})\n", peak.type, peak.isa, peak.threads,
                         peak.threads == 1 ? " " : "s", peak.gops.value, peak.gops.low, peak.gops.high);
   }
   if (!p.formats.empty()) text += "\nunpack and multiply, one core, from its cache: GB/s of panels\n";

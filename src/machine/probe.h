@@ -26,7 +26,4 @@ struct ProbeOptions {
 
 Result<MachineProfile> probe_machine(const ProbeOptions& options);
 
-// A bug, if a compute peak is above what the measured clock times the width of the registers allows.
-Result<void> check_peaks(const MachineProfile& profile);
-
 }  // namespace ridge
