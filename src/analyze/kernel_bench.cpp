@@ -11,7 +11,7 @@
 #include "machine/cpu.h"
 #include "machine/cpu_time.h"
 #include "machine/memory_limits.h"
-#include "machine/probe_stats.h"
+#include "machine/probe_rate.h"
 #include "memory/slab.h"
 #include "tensor/half.h"
 #include "tensor/panel.h"
@@ -209,18 +209,22 @@ Result<std::vector<KernelRow>> kernel_rows(const std::optional<Isa>& isa) {
 
 Result<std::vector<FormatPoint>> measure_formats(bool quick) {
   constexpr uint64_t kResident = 256 * kKiB, kFootprint = 2 * kMiB;
-  std::vector<FormatPoint> points;
   Bench bench = RIDGE_TRY(Bench::create(kFootprint));
   set_float_environment();
-  for (const KernelRow& row : RIDGE_TRY(kernel_rows(std::nullopt))) {
-    if (!wanted(row, KernelScope::chosen)) continue;
-    bench.fill(row.type);
-    std::vector<double> samples;
-    for (int r = 0; r < (quick ? 1 : 5); ++r) {
-      const Bench::Rate rate = bench.run(row, function_of(row), 1, kResident);
-      samples.push_back(rate.per_s * rate.bytes * 1e-9);
+  std::vector<KernelRow> rows = RIDGE_TRY(kernel_rows(std::nullopt));
+  std::erase_if(rows, [](const KernelRow& row) { return !wanted(row, KernelScope::chosen); });
+  Rounds rounds(rows.size(), {.sittings = quick ? 3 : 5, .samples = 1, .more = quick ? 3 : 5});
+  while (rounds.next()) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!rounds.wanted(i)) continue;
+      bench.fill(rows[i].type);
+      const Bench::Rate rate = bench.run(rows[i], function_of(rows[i]), 1, kResident);
+      rounds.add(i, rate.per_s * rate.bytes * 1e-9);
     }
-    points.push_back({std::string(type_info(row.type).name), summarize(samples)});
+  }
+  std::vector<FormatPoint> points;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    points.push_back({std::string(type_info(rows[i].type).name), rounds.result(i)});
   }
   return points;
 }

@@ -3,33 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <vector>
 
 #include "machine/cpu.h"
 #include "machine/cpu_time.h"
-#include "machine/probe_stats.h"
+#include "machine/probe_rate.h"
 
 namespace ridge {
 namespace {
 
-constexpr double kSeconds = 2e-3;  // of a sample
-
 struct Gauge {
   const ComputeLoop* loop;
-  size_t pool;  // index
-  std::vector<double> samples = {};
+  int threads;
 };
 
 // Of one core, without tiles: kernels that use those are limited by other things (docs/planning.md).
-double best_of_a_core(const std::vector<Gauge>& gauges, std::string_view type) {
-  const CpuFeatures vectors = cpu_info().features.without(kAmxInt8 | kAmxBf16);
-  double best = 0;
-  for (const Gauge& g : gauges) {
-    if (g.pool != 0 || g.loop->type != type || !vectors.has_all(g.loop->needs)) continue;
-    best = std::max(best, *std::max_element(g.samples.begin(), g.samples.end()));
+double peak_of_a_core(const MachineProfile& profile, std::string_view type) {
+  const std::string_view isa = best_loop(type, cpu_info().features.without(kAmxInt8 | kAmxBf16)).isa;
+  for (const PeakPoint& p : profile.peaks) {
+    if (p.type == type && p.isa == isa && p.threads == 1) return p.gops.value;
   }
-  return best;
+  return 0;
 }
 
 }  // namespace
@@ -48,41 +44,45 @@ double peak_gops(ThreadPool& pool, const ComputeLoop& loop, double seconds) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
-// Every loop has its turn in every round, so that a minute in which the clock is low does not hit one of them alone.
-// The first round warms the clock and does not count.
+// The clock is looked at in every sitting: its highest is what the peaks are held against.
 Result<void> measure_compute(const ComputePlan& plan, MachineProfile& profile) {
   std::vector<int> counts = {1};
   if (plan.threads > 1) counts.push_back(plan.threads);
   std::vector<Gauge> gauges;
-  for (const ComputeLoop& loop : compute_loops()) {
-    if (!cpu_info().features.has_all(loop.needs)) continue;
-    for (size_t pool = 0; pool < counts.size(); ++pool) gauges.push_back({.loop = &loop, .pool = pool});
-  }
-  profile.clock_ghz_before = measure_clock_ghz();
-  const int rounds = plan.quick ? 5 : 15;
-  for (int round = -1; round < rounds; ++round) {
-    for (size_t p = 0; p < counts.size(); ++p) {
-      ThreadPool pool({.threads = counts[p], .cpus = usable_cpus()});
-      for (Gauge& g : gauges) {
-        if (g.pool != p) continue;
-        const double gops = peak_gops(pool, *g.loop, kSeconds);
-        if (round >= 0) g.samples.push_back(gops);
-      }
+  for (int threads : counts) {
+    for (const ComputeLoop& loop : compute_loops()) {
+      if (cpu_info().features.has_all(loop.needs)) gauges.push_back({&loop, threads});
     }
   }
-  profile.clock_ghz_after = measure_clock_ghz();
-  for (const Gauge& g : gauges) {
-    profile.peaks.push_back(
-        {std::string(g.loop->type), std::string(g.loop->isa), counts[g.pool], summarize(g.samples)});
+  const RoundsPlan timing = plan.quick ? quick_rounds() : full_rounds();
+  const double seconds = std::chrono::duration<double>(timing.run_time).count() / 2;
+  Rounds rounds(gauges.size(), timing);
+  profile.clock_ghz_before = measure_clock_ghz();
+  double highest = 0;
+  while (rounds.next()) {
+    for (int threads : counts) {
+      ThreadPool pool({.threads = threads, .cpus = usable_cpus()});
+      for (size_t i = 0; i < gauges.size(); ++i) {
+        if (gauges[i].threads != threads || !rounds.wanted(i)) continue;
+        (void)peak_gops(pool, *gauges[i].loop, seconds / 4);  // wakes the workers, and the units that sleep
+        for (int s = 0; s < timing.samples; ++s) rounds.add(i, peak_gops(pool, *gauges[i].loop, seconds));
+      }
+    }
+    highest = std::max(highest, measure_clock_ghz());
   }
-  profile.int8_gops_per_core = best_of_a_core(gauges, "int8");
-  profile.float_gops_per_core = best_of_a_core(gauges, "f32");
-  return check_peaks(profile);
+  profile.clock_ghz_after = measure_clock_ghz();
+  for (size_t i = 0; i < gauges.size(); ++i) {
+    const ComputeLoop& loop = *gauges[i].loop;
+    profile.peaks.push_back({std::string(loop.type), std::string(loop.isa), gauges[i].threads, rounds.result(i)});
+  }
+  profile.int8_gops_per_core = peak_of_a_core(profile, "int8");
+  profile.float_gops_per_core = peak_of_a_core(profile, "f32");
+  return check_peaks(profile, highest);
 }
 
-Result<void> check_peaks(const MachineProfile& profile) {
+Result<void> check_peaks(const MachineProfile& profile, double seen_ghz) {
   constexpr double kTolerance = 1.05;  // two clocks and a turbo between them
-  const double ghz = std::max(profile.clock_ghz_before, profile.clock_ghz_after);
+  const double ghz = std::max({profile.clock_ghz_before, profile.clock_ghz_after, seen_ghz});
   if (ghz <= 0) return {};
   for (const PeakPoint& p : profile.peaks) {
     const ComputeLoop* loop = find_loop(p.type, p.isa);

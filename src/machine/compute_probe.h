@@ -25,8 +25,8 @@ struct ComputePlan {
 Result<void> measure_compute(const ComputePlan& plan, MachineProfile& profile);
 
 // A bug, if a peak is above what the measured clock times the width of the instruction allows: then the clock changed
-// meanwhile, or others had the core while it was measured, or the loop's count is wrong. Peaks without an ISA are not
-// checked.
-Result<void> check_peaks(const MachineProfile& profile);
+// meanwhile, or others had the core while it was measured, or the loop's count is wrong. The clock is the highest of
+// the profile's two and `seen_ghz`. Peaks without an ISA are not checked.
+Result<void> check_peaks(const MachineProfile& profile, double seen_ghz = 0);
 
 }  // namespace ridge

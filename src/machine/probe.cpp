@@ -21,18 +21,30 @@
 namespace ridge {
 namespace {
 
-// One point in ten may be unlucky; more of them means that the machine was not quiet.
-constexpr double kWideShare = 0.10;
+// One figure in ten may be unlucky, as its own quartiles say; more of them means that the machine was not quiet.
+constexpr double kUnsettledShare = 0.10;
 
-// Why the figures are not to be trusted, empty if they are. Only reads of memory are judged: storage may be shared by
-// its nature, and its quartiles stand beside each figure.
-std::string contention_of(const std::vector<ReadPoint>& reads, const CpuWatch& watch) {
+// Why the figures are not to be trusted, empty if they are. Storage is not judged: it may be shared by its nature, and
+// its quartiles stand beside each figure.
+std::string contention_of(const MachineProfile& profile, const CpuWatch& watch) {
   std::string why = watch.contention();
   if (!why.empty()) return why;
-  auto wide = [](const ReadPoint& point) { return spread(point.gb_per_s) > kWideSpread; };
-  auto count = std::count_if(reads.begin(), reads.end(), wide);
-  if (static_cast<double>(count) <= kWideShare * static_cast<double>(reads.size())) return {};
-  return fmt::format("{} of {} memory figures spread by more than {:.0f} %", count, reads.size(), kWideSpread * 100);
+  const auto [low, high] = std::minmax(profile.clock_ghz_before, profile.clock_ghz_after);
+  if (high - low > kSettledSpread * high) {
+    return fmt::format("the clock went from {:.2f} to {:.2f} GHz meanwhile", profile.clock_ghz_before,
+                       profile.clock_ghz_after);
+  }
+  size_t all = 0, unsettled = 0;
+  auto count = [&](const Measured& m) {
+    ++all;
+    if (!settled(m)) ++unsettled;
+  };
+  for (const ReadPoint& p : profile.reads) count(p.gb_per_s);
+  for (const StreamPoint& p : profile.streams) count(p.gb_per_s);
+  for (const LatencyPoint& p : profile.latencies) count(p.ns);
+  for (const PeakPoint& p : profile.peaks) count(p.gops);
+  if (static_cast<double>(unsettled) <= kUnsettledShare * static_cast<double>(all)) return {};
+  return fmt::format("{} of {} figures did not settle within {:.0f} %", unsettled, all, kSettledSpread * 100);
 }
 
 // The file that is read; `bytes` of a temporary one.
@@ -82,8 +94,6 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
     Progress bar("measuring memory", point_count(plan), ProgressUnit::items);
     CpuWatch watch;
     profile.reads = RIDGE_TRY(measure_reads(plan, bar));
-    profile.contention = contention_of(profile.reads, watch);
-    profile.contended = !profile.contention.empty();
     profile.levels = find_levels(profile);
     const StreamPlan streams = stream_plan(
         {.threads = options.threads == 0 ? usable : options.threads, .quick = options.quick, .most_bytes = most_bytes});
@@ -95,6 +105,8 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
     }
     RIDGE_TRY(
         measure_compute({.threads = options.threads == 0 ? usable : options.threads, .quick = options.quick}, profile));
+    profile.contention = contention_of(profile, watch);
+    profile.contended = !profile.contention.empty();
   }
   if (options.storage) {
     StorageFile file = RIDGE_TRY(storage_file(options, (options.quick ? 64 : 256) * kMiB));

@@ -38,8 +38,7 @@ TEST(StreamLoops, DoWhatTheyAreCalled) {
 
 TEST(StreamProbe, MeasuresEveryKindAtEveryFootprint) {
   StreamPlan plan = stream_plan({.threads = 2, .quick = true, .most_bytes = 2 * kMiB});
-  plan.timing.run_time = std::chrono::microseconds(50);
-  plan.timing.runs = 2;
+  plan.rounds = {.sittings = 2, .samples = 1, .more = 0, .run_time = std::chrono::microseconds(50)};
   Progress bar("", point_count(plan), ProgressUnit::items);
   auto results = measure_streams(plan, bar);
   ASSERT_TRUE(results.ok()) << results.error().message;
