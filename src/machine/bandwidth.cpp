@@ -103,12 +103,18 @@ std::vector<int> thread_counts(int most, bool quick) {
 // The memory of one sitting, one mapping for each page size.
 class SittingMemory {
  public:
-  Result<void> map(const ReadPlan& plan, const std::vector<int>& cpus) {
+  // As much of each as the figures that have their turn ask for.
+  Result<void> map(const ReadPlan& plan, const std::vector<ReadFigure>& figures, const Rounds& rounds,
+                   const std::vector<int>& cpus) {
     ThreadPool pool({.threads = plan.threads.back(), .cpus = cpus});
-    for (PageSize pages : plan.pages) {
-      memory_.push_back(std::make_unique<ProbeMemory>(plan.footprints.back()));
-      RIDGE_TRY(memory_.back()->map(pages));
-      touch(pool, *memory_.back(), plan.footprints.back());
+    for (size_t pages = 0; pages < plan.pages.size(); ++pages) {
+      uint64_t most = kSmallestFootprint;
+      for (size_t i = 0; i < figures.size(); ++i) {
+        if (figures[i].pages == pages && rounds.wanted(i)) most = std::max(most, figures[i].footprint);
+      }
+      memory_.push_back(std::make_unique<ProbeMemory>(most));
+      RIDGE_TRY(memory_.back()->map(plan.pages[pages]));
+      touch(pool, *memory_.back(), most);
       huge_.push_back(memory_.back()->has_huge_pages());
     }
     return {};
@@ -180,7 +186,7 @@ Result<std::vector<ReadPoint>> measure_reads(const ReadPlan& plan, Progress& bar
   std::vector<bool> huge(plan.pages.size());
   while (rounds.next()) {
     SittingMemory memory;
-    RIDGE_TRY(memory.map(plan, cpus));
+    RIDGE_TRY(memory.map(plan, figures, rounds, cpus));
     std::unique_ptr<ThreadPool> pool;
     for (size_t i = 0; i < figures.size(); ++i) {
       const ReadFigure& f = figures[i];

@@ -46,7 +46,7 @@ Timed time_together(ThreadPool& pool, FunctionRef<void(int worker)> job) {
   return timed;
 }
 
-RoundsPlan full_rounds() { return {.sittings = 5, .samples = 2, .more = 5, .run_time = std::chrono::milliseconds(5)}; }
+RoundsPlan full_rounds() { return {.sittings = 5, .samples = 2, .more = 3, .run_time = std::chrono::milliseconds(5)}; }
 
 RoundsPlan quick_rounds() { return {.sittings = 3, .samples = 2, .more = 3, .run_time = std::chrono::milliseconds(2)}; }
 
