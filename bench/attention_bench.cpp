@@ -20,11 +20,8 @@ struct Shape {
   const char* name;
   size_t group, key_dim, value_dim;
 };
-constexpr Shape kShapes[] = {{"g3d64", 3, 64, 64},
-                             {"g4d256", 4, 256, 256},
-                             {"g4d128", 4, 128, 128},
-                             {"g1d128", 1, 128, 128},
-                             {"g16mla", 16, 576, 512}};
+constexpr Shape kShapes[] = {{"g3d64", 3, 64, 64},    {"g8d64", 8, 64, 64},    {"g4d256", 4, 256, 256},
+                             {"g4d128", 4, 128, 128}, {"g1d128", 1, 128, 128}, {"g16mla", 16, 576, 512}};
 constexpr const char* kTypes[kKvTypes] = {"f16", "f32", "bf16", "q8_0"};
 
 // Keys and values of `heads` heads, all with the same ordinary numbers.
@@ -77,6 +74,9 @@ void attend(benchmark::State& state, AttentionFn fn, KvType type, const Shape& s
     for (size_t h = 0; h < caches.heads; ++h) {
       a.k = caches.key(h);
       a.v = caches.value(h);
+      a.next_keys = caches.key((h + 1) % caches.heads);
+      a.keys_fetched = decode;
+      a.next_keys_bytes = decode ? kAttentionChunk * kv_bytes(type, s.key_dim) : 0;
       fn(a);
     }
     benchmark::DoNotOptimize(out.data());

@@ -94,6 +94,10 @@ struct AttentionArgs {
   // for each head of each token: o, then m, then l; l = 0 and the rest anything if it sees nothing of the chunk.
   float* partials;
   size_t chunk;
+  // The keys that the caller's next call begins with, 0 bytes for none; that call then says keys_fetched.
+  const void* next_keys;
+  size_t next_keys_bytes;
+  bool keys_fetched;
   float* scratch;  // attention_scratch_floats(tokens · group, key_dim)
 };
 size_t attention_scratch_floats(size_t rows, size_t key_dim);

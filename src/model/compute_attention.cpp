@@ -42,6 +42,10 @@ struct Job {
   size_t group, worker_floats;
 
   size_t tokens() const { return q.rows; }
+  // What the first token sees begins there.
+  uint64_t first_position() const {
+    return call.window != 0 && position + 1 > call.window ? position + 1 - call.window : 0;
+  }
   size_t workers() const { return static_cast<size_t>(m.pool->size()); }
   float* scratch(size_t worker) const { return m.attention.data() + worker * worker_floats; }
   std::span<float> partials() const { return m.attention.subspan(workers() * worker_floats); }
@@ -72,26 +76,50 @@ struct Job {
     a.scratch = scratch(worker);
     return a;
   }
+
+  // Says that this worker will probably go on with position `first` of a head.
+  void fetch_next(AttentionArgs& a, size_t head, uint64_t first) const {
+    const size_t bytes = kv_bytes(a.kv_type, a.key_dim), slot = first % a.capacity / kPanelRows * kPanelRows;
+    const auto* keys = static_cast<const uint8_t*>(m.cache->key(call.layer, static_cast<uint32_t>(head)));
+    a.next_keys = keys + slot * bytes;
+    a.next_keys_bytes = std::min<size_t>(kAttentionChunk, a.capacity - slot) * bytes;
+  }
 };
 
-// Units 0 … count − 1, the next one to whoever is free.
-void share_out(ThreadPool& pool, size_t count, FunctionRef<void(size_t unit, size_t worker)> work) {
-  if (count == 1) return work(0, 0);
-  std::atomic<size_t> next{0};
-  pool.run([&](int worker) {
-    for (size_t unit = next.fetch_add(1); unit < count; unit = next.fetch_add(1)) {
-      work(unit, static_cast<size_t>(worker));
+// What a worker does now and, if next < count, what it will do then.
+struct Turn {
+  size_t unit, next, worker;
+  bool first;  // of this worker
+};
+
+// Units 0 … count − 1, the next one to whoever is free. A worker takes a unit one turn ahead, to know what to fetch.
+void share_out(ThreadPool& pool, size_t count, FunctionRef<void(const Turn&)> work) {
+  std::atomic<size_t> taken{0};
+  const auto take_turns = [&](int worker) {
+    Turn turn{taken.fetch_add(1), 0, static_cast<size_t>(worker), true};
+    while (turn.unit < count) {
+      turn.next = taken.fetch_add(1);
+      work(turn);
+      turn = {turn.next, 0, turn.worker, false};
     }
-  });
+  };
+  if (count == 1) return take_turns(0);
+  pool.run(take_turns);
 }
 
 void attend_tiles(const Job& job, size_t tile) {
   size_t heads = job.call.kv_heads, tiles = (job.tokens() + tile - 1) / tile;
   // The last tokens see most: they go first, and the small units fill the gaps at the end.
-  share_out(*job.m.pool, tiles * heads, [&](size_t unit, size_t worker) {
-    size_t first = (tiles - 1 - unit / heads) * tile;
+  const size_t units = tiles * heads;
+  share_out(*job.m.pool, units, [&](const Turn& turn) {
+    size_t first = (tiles - 1 - turn.unit / heads) * tile;
     size_t count = std::min(tile, job.tokens() - first);
-    job.m.kernels->attention(job.args(unit % heads, first, count, worker));
+    AttentionArgs a = job.args(turn.unit % heads, first, count, turn.worker);
+    if (job.tokens() == 1) {
+      a.keys_fetched = !turn.first;
+      if (turn.next < units) job.fetch_next(a, turn.next, job.first_position());
+    }
+    job.m.kernels->attention(a);
   });
 }
 
@@ -100,8 +128,7 @@ struct Chunks {
 };
 
 Chunks chunks_of(const Job& job) {
-  uint64_t begin = job.call.window != 0 && job.position + 1 > job.call.window ? job.position + 1 - job.call.window : 0;
-  size_t first = begin / kAttentionChunk;
+  size_t first = job.first_position() / kAttentionChunk;
   return {first, (job.position + job.tokens() - 1) / kAttentionChunk + 1 - first};
 }
 
@@ -110,11 +137,17 @@ void attend_chunks(const Job& job, const Chunks& chunks) {
   size_t row = attention_partial_floats(job.call.value_dim), heads = job.call.kv_heads;
   size_t head_floats = job.tokens() * job.group * row, chunk_floats = heads * head_floats;
   float* partials = job.partials().data();
-  share_out(*job.m.pool, chunks.count * heads, [&](size_t unit, size_t worker) {
-    size_t chunk = unit / heads, head = unit % heads;
-    AttentionArgs a = job.args(head, 0, job.tokens(), worker);
+  const size_t units = chunks.count * heads;
+  share_out(*job.m.pool, units, [&](const Turn& turn) {
+    size_t chunk = turn.unit / heads, head = turn.unit % heads;
+    AttentionArgs a = job.args(head, 0, job.tokens(), turn.worker);
     a.chunk = chunks.first + chunk;
     a.partials = partials + chunk * chunk_floats + head * head_floats;
+    a.keys_fetched = !turn.first;
+    if (turn.next < units) {
+      uint64_t begin = (chunks.first + turn.next / heads) * kAttentionChunk;
+      job.fetch_next(a, turn.next % heads, std::max(begin, job.first_position()));
+    }
     job.m.kernels->attention(a);
   });
   auto merge = [&](size_t begin, size_t end, int) {

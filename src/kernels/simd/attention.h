@@ -5,8 +5,8 @@
 // A row is one head of one token. Blocks of up to twelve rows go together over one chunk of 256 positions: keys and
 // values are converted to float once for all of them, and rows × panels (or rows × value vectors) accumulators stay in
 // registers. None of it changes the order within an accumulator. A chunk is finished for all rows before the next one
-// begins: its keys and values come from memory once and then from the L2 cache. While a group of panels is scored, the
-// next group and a share of the chunk's values are fetched.
+// begins: its keys and values come from memory once and then from the L2 cache. The memory works all the while: the
+// chunk's values are fetched as its keys are scored, and the next chunk's keys as its values are summed up.
 //
 // Rows of different tokens see different positions. Positions that all rows of a block see are the inner loop; the few
 // at its edges are added row by row, because a number that a row does not see may be NaN and must not meet it.
@@ -40,6 +40,19 @@ struct Attention {
     float *maxima, *sums;             // [rows]
   };
 
+  // Fetches memory line by line into the L2 cache. Two requests in a row read at 14.5 GB/s what requests with a load
+  // between them read at 17 (a Xeon with AMX, memory 16.9): so each load of the inner loops takes its share.
+  struct Fetch {
+    const uint8_t *next, *end;
+
+    // Load number j of n, which together fetch `lines` lines.
+    inline void share(size_t j, size_t n, size_t lines) {
+      for (size_t i = lines * j / n; i < lines * (j + 1) / n && next < end; ++i, next += 64) {
+        __builtin_prefetch(next, 0, 2);
+      }
+    }
+  };
+
   // One block of rows in one chunk.
   struct Block {
     size_t row;                               // the first
@@ -58,23 +71,39 @@ struct Attention {
     if (args.kv_type == KvType::q8_0) run<Q8Cache<V>>(args);
   }
 
+  // Sixteen chunks at a time: their maxima are known before any output is, so that their factors take two exponentials
+  // rather than 32.
   static void merge(const AttentionMergeArgs& args) {
     const size_t n = args.value_dim;
     float max = 0, sum = 0;
     bool first = true;
-    for (size_t c = 0; c < args.chunks; ++c) {
-      const float* o = args.partials + c * args.stride;
-      const float m = o[n], l = o[n + 1];
-      if (l == 0) continue;
-      const float new_max = first || m > max ? m : max;
-      const float old_factor = first ? 0.0f : exp_one(max - new_max), new_factor = exp_one(m - new_max);
-      for (size_t i = 0; i < n; i += 16) {
-        const size_t count = n - i < 16 ? n - i : 16;
-        put(first, old_factor, new_factor, V::load(o + i, count), args.out + i, count);
+    for (size_t begin = 0; begin < args.chunks; begin += 16) {
+      const size_t count = args.chunks - begin < 16 ? args.chunks - begin : 16;
+      const float* partials = args.partials + begin * args.stride;
+      float old_max[16] = {}, chunk_max[16] = {}, new_max[16] = {}, old_factor[16], new_factor[16];
+      bool was_first = first;
+      for (size_t c = 0; c < count; ++c) {
+        const float* o = partials + c * args.stride;
+        if (o[n + 1] == 0) continue;
+        old_max[c] = max;
+        chunk_max[c] = o[n];
+        max = new_max[c] = was_first || o[n] > max ? o[n] : max;
+        was_first = false;
       }
-      sum = first ? l : __builtin_fmaf(sum, old_factor, l * new_factor);
-      max = new_max;
-      first = false;
+      V::store(old_factor, M::exp(V::sub(V::load(old_max), V::load(new_max))));
+      V::store(new_factor, M::exp(V::sub(V::load(chunk_max), V::load(new_max))));
+      for (size_t c = 0; c < count; ++c) {
+        const float* o = partials + c * args.stride;
+        const float l = o[n + 1];
+        if (l == 0) continue;
+        const float factor = first ? 0.0f : old_factor[c];
+        for (size_t i = 0; i < n; i += 16) {
+          const size_t some = n - i < 16 ? n - i : 16;
+          put(first, factor, new_factor[c], V::load(o + i, some), args.out + i, some);
+        }
+        sum = first ? l : __builtin_fmaf(sum, factor, l * new_factor[c]);
+        first = false;
+      }
     }
     finish(args.out, n, args.sink, max, sum);
   }
@@ -194,13 +223,22 @@ struct Attention {
     weigh_values<Cache, Rows>(call, block);
   }
 
-  // Fetches memory line by line into the L2 cache, a few lines at a time.
-  struct Fetch {
-    const uint8_t *next, *end;
-    inline void lines(size_t n) {
-      for (size_t i = 0; i < n && next < end; ++i, next += 64) __builtin_prefetch(next, 0, 2);
+  // Positions [begin, end) of keys or values, as far as they lie one after the other in the ring.
+  static Fetch stretch(const void* ring, size_t capacity, size_t begin, size_t end, size_t position_bytes) {
+    const size_t slot = begin % capacity, count = end - begin, room = capacity - slot;
+    const uint8_t* first = static_cast<const uint8_t*>(ring) + slot * position_bytes;
+    return {first, first + (count < room ? count : room) * position_bytes};
+  }
+
+  // What is fetched during the scores: the chunk's values or, where nobody has fetched the keys, those after `next`.
+  static Fetch beside_scores(const Call& call, const Block& block, size_t next) {
+    const AttentionArgs& args = call.args;
+    const bool later_chunk = args.partials == nullptr && begin_of(args, 0) < block.all_begin / kChunk * kChunk;
+    if (!args.keys_fetched && !later_chunk && next < block.all_end) {
+      return stretch(args.k, args.capacity, next, block.all_end, call.key_row);
     }
-  };
+    return stretch(args.v, args.capacity, block.all_begin, block.all_end, call.value_row);
+  }
 
   // Scores of whole panels; what a row does not see is overwritten by soften().
   template <class Cache, size_t Rows>
@@ -210,22 +248,13 @@ struct Attention {
     const AttentionArgs& args = call.args;
     const size_t last = (block.all_end - 1) / 16 * 16;
     const F scale = V::set(args.scale);
-    const auto* all_values = static_cast<const uint8_t*>(args.v);
-    const uint8_t* first_value = all_values + block.all_begin % args.capacity * call.value_row;
-    const uint8_t* values_end = all_values + args.capacity * call.value_row;
-    const uint8_t* keys_end = static_cast<const uint8_t*>(args.k) + args.capacity * call.key_row;
-    const size_t value_bytes = (block.all_end - block.all_begin) * call.value_row;
-    Fetch values{first_value, first_value + value_bytes < values_end ? first_value + value_bytes : values_end};
+    Fetch ahead = beside_scores(call, block, block.all_begin / 16 * 16 + 16 * kPanels);
     for (size_t position = block.all_begin / 16 * 16; position <= last; position += 16 * kPanels) {
       const uint8_t* panel[kPanels];  // past the end the last one again, computed and dropped
       for (size_t j = 0; j < kPanels; ++j) {
         const size_t p = position + 16 * j < last ? position + 16 * j : last;
         panel[j] = static_cast<const uint8_t*>(args.k) + p % args.capacity * call.key_row;
       }
-      // The next group lies behind this one, unless the ring begins again.
-      const uint8_t* behind = panel[kPanels - 1] + 16 * call.key_row;
-      const size_t room = static_cast<size_t>(keys_end - behind), group = kPanels * 16 * call.key_row;
-      Fetch keys_ahead{behind, behind + (position + 16 * kPanels > last ? 0 : room < group ? room : group)};
       F acc[Rows][kPanels];
 #pragma GCC unroll 12
       for (size_t r = 0; r < Rows; ++r) {
@@ -238,11 +267,12 @@ struct Attention {
         typename Cache::Keys keys[kPanels];
         for (size_t j = 0; j < kPanels; ++j) keys[j] = Cache::keys(panel[j], from);
         for (size_t i = 0; i < count; ++i, q += Rows) {
-          keys_ahead.lines(kLines);
-          values.lines(kLines);
           F key[kPanels];
 #pragma GCC unroll 8
-          for (size_t j = 0; j < kPanels; ++j) key[j] = keys[j].at(i);
+          for (size_t j = 0; j < kPanels; ++j) {
+            ahead.share(j, kPanels, kLines);
+            key[j] = keys[j].at(i);
+          }
 #pragma GCC unroll 12
           for (size_t r = 0; r < Rows; ++r) {
             const F query = V::set(q[r]);
@@ -311,28 +341,41 @@ struct Attention {
     return lanes[0];
   }
 
+  // The keys that will be wanted next: the next chunk's, or what the caller names.
+  static Fetch next_keys(const Call& call, const Block& block) {
+    const AttentionArgs& args = call.args;
+    const size_t begin = (block.all_begin / kChunk + 1) * kChunk, end = args.end + args.tokens - 1;
+    if (args.partials != nullptr || begin >= end) {
+      const auto* next = static_cast<const uint8_t*>(args.next_keys);
+      return {next, next + args.next_keys_bytes};
+    }
+    return stretch(args.k, args.capacity, begin, end < begin + kChunk ? end : begin + kChunk, call.key_row);
+  }
+
   template <class Cache, size_t Rows>
   static void weigh_values(const Call& call, const Block& block) {
     constexpr size_t kWide = beside(Rows);
     const size_t dim = call.args.value_dim;
+    Fetch keys = next_keys(call, block);
     size_t i = 0;
     if constexpr (kWide >= 8) {
-      for (; i + 128 <= dim; i += 128) weigh<Cache, Rows, 8>(call, block, i, 16);
+      for (; i + 128 <= dim; i += 128) weigh<Cache, Rows, 8>(call, block, i, 16, keys);
     }
     if constexpr (kWide >= 4) {
-      for (; i + 64 <= dim; i += 64) weigh<Cache, Rows, 4>(call, block, i, 16);
+      for (; i + 64 <= dim; i += 64) weigh<Cache, Rows, 4>(call, block, i, 16, keys);
     }
     if constexpr (kWide >= 2) {
-      for (; i + 32 <= dim; i += 32) weigh<Cache, Rows, 2>(call, block, i, 16);
+      for (; i + 32 <= dim; i += 32) weigh<Cache, Rows, 2>(call, block, i, 16, keys);
     }
-    for (; i + 16 <= dim; i += 16) weigh<Cache, Rows, 1>(call, block, i, 16);
-    if (i < dim) weigh<Cache, Rows, 1>(call, block, i, dim - i);
+    for (; i + 16 <= dim; i += 16) weigh<Cache, Rows, 1>(call, block, i, 16, keys);
+    if (i < dim) weigh<Cache, Rows, 1>(call, block, i, dim - i, keys);
   }
 
   // Dimensions [column, column + 16 · (Vectors − 1) + last_count) of the outputs: the sum of p · v in the order of the
   // positions, merged into what is there.
   template <class Cache, size_t Rows, size_t Vectors>
-  static void weigh(const Call& call, const Block& block, size_t column, size_t last_count) {
+  static void weigh(const Call& call, const Block& block, size_t column, size_t last_count, Fetch& keys) {
+    constexpr size_t kLines = (Vectors * Cache::kKeyBytes + 63) / 64;  // per position
     const AttentionArgs& args = call.args;
     F acc[Rows][Vectors];
 #pragma GCC unroll 12
@@ -345,11 +388,11 @@ struct Attention {
       const uint8_t* row = static_cast<const uint8_t*>(args.v) + slot * call.value_row;
       if (++slot == args.capacity) slot = 0;
       F value[Vectors];
-      if (Vectors == 1 && last_count < 16) {
-        value[0] = Cache::value(row, column, last_count);
-      } else {
 #pragma GCC unroll 8
-        for (size_t j = 0; j < Vectors; ++j) value[j] = Cache::value(row, column + 16 * j);
+      for (size_t j = 0; j < Vectors; ++j) {
+        keys.share(j, Vectors, kLines);
+        value[j] = Vectors == 1 && last_count < 16 ? Cache::value(row, column, last_count)
+                                                   : Cache::value(row, column + 16 * j);
       }
       const float* p = call.scores + t % kChunk;
 #pragma GCC unroll 12
