@@ -85,7 +85,9 @@ Measured Rounds::result(size_t figure) const {
   if (f.rates.size() >= kLeastSamples || f.disturbed.empty()) return summarize(f.rates);
   std::vector<double> all = f.rates;
   all.insert(all.end(), f.disturbed.begin(), f.disturbed.end());
-  return summarize(all);
+  Measured measured = summarize(all);
+  measured.runs = std::max(1, static_cast<int>(f.rates.size()));  // too few to have settled, however alike
+  return measured;
 }
 
 }  // namespace ridge

@@ -57,7 +57,8 @@ class Rounds {
   void sample(size_t figure, double amount, FunctionRef<Timed(uint64_t passes)> timed);
   // A sample that was taken otherwise.
   void add(size_t figure, double rate) { figures_[figure].rates.push_back(rate); }
-  // Median and quartiles of the samples that nobody disturbed; of all where those are fewer than three.
+  // Median and quartiles of the samples that nobody disturbed; where those are fewer than three, of all, and then it
+  // has not settled. `runs` counts the undisturbed ones, at least 1.
   Measured result(size_t figure) const;
 
  private:

@@ -77,6 +77,7 @@ def pages(model):
     parser.feed(text)
     check(not parser.open and not parser.outside, f"the page leaves {parser.open} open, refers to {parser.outside}")
     check(text.count("<svg") == 4 and "prefers-color-scheme" in text and "ridge roofline" in text, "the page lacks a part")
+    check(">unpacking" in text and "roof dots" in text, "the charts lack the format roof")
     xml.dom.minidom.parse(svg)
 
 
