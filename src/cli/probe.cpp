@@ -32,7 +32,7 @@ struct Flags {
   std::optional<std::string> out;
   std::optional<int64_t> threads;
   bool json = false, no_storage = false, storage = false, opencl = false;
-  std::optional<size_t> device;  // of OpenCL
+  std::optional<int64_t> device;  // of OpenCL
 };
 
 nlohmann::ordered_json figure_json(const Measured& m) {
@@ -162,6 +162,9 @@ Result<void> run_opencl(const Flags& flags) {
   if (flags.storage || flags.threads || !flags.options.storage_file.empty()) {
     return usage_error("--opencl measures a device's memory and units: leave --storage, --file and --threads out");
   }
+  if (flags.device.value_or(0) < 0) {
+    return usage_error(fmt::format("--device {}: devices are counted from 0", *flags.device));
+  }
   if (!flags.out) return usage_error("--opencl writes the profile of another machine: name its file with -o");
   RIDGE_TRY(check_output(*flags.out, "-o"));
   const std::vector<std::string> devices = RIDGE_TRY(opencl_devices());
@@ -169,7 +172,7 @@ Result<void> run_opencl(const Flags& flags) {
     for (size_t i = 0; i < devices.size(); ++i) note(fmt::format("--device {}: {}", i, devices[i]));
   }
   const MachineProfile profile =
-      RIDGE_TRY(probe_opencl({.device = flags.device.value_or(0), .quick = flags.options.quick}));
+      RIDGE_TRY(probe_opencl({.device = static_cast<size_t>(flags.device.value_or(0)), .quick = flags.options.quick}));
   RIDGE_TRY(save_profile(profile, *flags.out));
   RIDGE_TRY(print(flags.json ? to_json(profile).dump(2) + "\n" : table(profile)));
   note(fmt::format("kept in {}", *flags.out));

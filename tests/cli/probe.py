@@ -17,6 +17,8 @@ def opencl(model):
     check(run("probe", "--device", "1").returncode == 2, "probe: --device without --opencl")
     both = run("probe", "--opencl", "--storage", "-o", os.path.join(T, "gpu.toml"))
     check(both.returncode == 2, f"probe: --opencl --storage: {both.returncode}")
+    below = run("probe", "--opencl", "--device=-1", "-o", os.path.join(T, "gpu.toml"))
+    check(below.returncode == 2 and "from 0" in below.stderr, f"probe: --device -1: {below.returncode} {below.stderr}")
     absent = run("probe", "--opencl", "--device", "999", "-o", os.path.join(T, "gpu.toml"))
     check(absent.returncode in (2, 5) and absent.stderr.count("\n") <= 3 and not os.path.exists(os.path.join(T, "gpu.toml")),
           f"probe: --opencl --device 999: {absent.returncode} {absent.stderr}")
