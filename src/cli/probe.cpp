@@ -213,7 +213,7 @@ Result<void> run(Flags& flags) {
 void add_probe(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("probe", "measure what memory, storage and cores can do");
-  command->add_flag("--quick", flags->options.quick, "about 10 seconds instead of 40");
+  command->add_flag("--quick", flags->options.quick, "about 10 seconds instead of a minute");
   command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")
       ->type_name("FILE");
   command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");

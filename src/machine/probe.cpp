@@ -83,7 +83,7 @@ Result<MachineProfile> probe_machine(const ProbeOptions& options) {
     return usage_error(fmt::format("--threads {}: this process may use {}; give a number from 1 to {}", options.threads,
                                    counted(static_cast<uint64_t>(usable), "CPU"), usable));
   }
-  // What cannot be read or written is found out before the memory is measured, which takes half a minute.
+  // What cannot be read or written is found out before the memory is measured, which takes a minute.
   if (options.storage) (void)RIDGE_TRY(storage_file(options, 0));
   // A quarter of what is free: measuring must not push anything out of memory.
   uint64_t most_bytes = memory_limits().available / 4;
