@@ -19,7 +19,7 @@ _ridge_options() {
       echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --db --label --history --paper-compat --json --csv"
       ;;
     kernels) echo "--all --quick --isa --json" ;;
-    probe) echo "--quick --file --folder --threads --no-storage --storage --output --json" ;;
+    probe) echo "--quick --file --folder --threads --no-storage --storage --opencl --device --output --json" ;;
     sim) echo "$engine --machine --policy --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
     ladder)
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
