@@ -385,8 +385,7 @@ void add_roofline(CLI::App& app) {
   add("--db", flags->db, "FILE", "also keep the points in this SQLite file");
   add("--label", flags->label, "NAME", "name of this run in it");
   command->add_flag("--history", flags->history, "compare the runs kept in it, of these models or all");
-  command->add_flag("--paper-compat", flags->paper,
-                    "RooflineBench's figures beside the physical ones: of MODEL, or its own");
+  command->add_flag("--paper-compat", flags->paper, "RooflineBench's figures of MODEL, or the paper's own");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--csv", flags->csv, "print comma-separated values");
   command->footer(kExamples);
