@@ -6,8 +6,8 @@
 namespace ridge {
 namespace {
 
-// Worths of what is cached are reckoned anew so often in a pass; in between those that are used change alone. 16
-// instead of 4 gains nothing that can be told from noise.
+// So often in a pass the worths of all that is cached are reckoned anew: turns go by. In between those change that are
+// used.
 constexpr double kRefreshes = 8;
 // Foretold turns after which one counts half for the governor.
 constexpr double kGovernorWeight = 1.0 / 64;

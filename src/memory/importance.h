@@ -12,7 +12,7 @@
 //   importance.note_use(block);
 //   double uses = importance.expected_uses(block);     // those to come, each the less the later it is
 //
-// One thread. Memory grows with blocks and links: heap_bytes().
+// One thread.
 #pragma once
 
 #include <array>

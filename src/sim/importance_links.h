@@ -8,7 +8,7 @@
 //   learn_links({.blocks = blocks, .pass = pass, .used_in = used_in, .last = 400}, model);   // fills the table of
 //   `model`
 //
-// Deterministic. Memory: one count for each two blocks, up to kMostLinked of them (64 MiB); beyond that nothing is
+// Deterministic. Memory: one count for each two blocks, up to kMostLinked of them (128 MiB); beyond that nothing is
 // learned.
 #pragma once
 
