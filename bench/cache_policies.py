@@ -84,7 +84,7 @@ def recorded(folder, model, options):
     paths = []
     for kind, text in zip(("train", "judged"), texts("docs/*.md")):
         paths.append(folder / f"{pathlib.Path(model).stem}-{kind}.json")
-        words = [options.ridge, "run", model, "--raw", "-p", spread(text.replace(b"\0", b" "), 96).decode("ascii", "ignore"), "-n", "150", "--temp", "0.8",
+        words = [options.ridge, "run", model, "--raw", "-p", spread(text.replace(b"\0", b" "), 96).decode("ascii", "ignore"), "-n", "150", "--temp", "300", "--top-k", "0", "--top-p", "1",
                  "--seed", "1", "--ignore-eos", "-q", "--context", "256", "--record", paths[-1]]
         subprocess.run([str(w) for w in words], check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     for path in paths:  # experts alone: all else is visited by every token, and pinned before them
@@ -118,14 +118,14 @@ def judge(options, name, train, judged):
         rows = {r["policy"]: r for r in report["rows"]}
         own = replay(options, judged, int(size * share), "--policy", "pin-worth")["rows"][0]["hit_bytes_ratio"]
         gap, ahead = rows["importance"].get("gap_closed"), rows["importance-ahead"]
+        best = max(r["hit_bytes_ratio"] for p, r in rows.items() if p in SHOWN[:7])
+        way = rows["belady"]["hit_bytes_ratio"] - best
         cells = [f"{100 * rows[p]['hit_bytes_ratio']:.1f}" for p in SHOWN]
-        cells.append("no gap" if gap is None else f"{100 * gap:.1f} %")
+        cells.append("no gap" if gap is None or way <= 0.001 else f"{100 * gap:.1f} %")
         total = rows["lru"]["hit_bytes"] / rows["lru"]["hit_bytes_ratio"] if rows["lru"]["hit_bytes"] else None
         total = total or rows["belady"]["hit_bytes"] / rows["belady"]["hit_bytes_ratio"]
         cells.append(f"{100 * ahead['hit_bytes_ratio']:.1f} (+{100 * ahead['read_ahead_bytes'] / total:.1f} read)")
-        best = max(r["hit_bytes_ratio"] for p, r in rows.items() if p in SHOWN[:7])
-        way = rows["belady"]["hit_bytes_ratio"] - best
-        cells.append(f"{100 * (ahead['hit_bytes_ratio'] - best) / way:.1f} %" if gap is not None else "no gap")
+        cells.append(f"{100 * (ahead['hit_bytes_ratio'] - best) / way:.1f} %" if gap is not None and way > 0.001 else "no gap")
         touched = report["visits"] / report["passes"] / report["blocks"]
         print(f"| {name} | {100 * share:g} % | {100 * touched:.1f} % | " + " | ".join(cells) + f" | {100 * own:.1f} |", flush=True)
 

@@ -58,11 +58,11 @@ void CacheManager::refresh() {
   for (size_t i = 0; i < cached_.size(); ++i) worth_[i] = density(cached_[i]);
 }
 
-void CacheManager::keep(uint32_t block, double density) {
+void CacheManager::keep(uint32_t block, double worth) {
   Entry& e = entries_[block];
   e.at = static_cast<int32_t>(cached_.size());
   cached_.push_back(block);
-  worth_.push_back(density);
+  worth_.push_back(worth);
   used_ += e.bytes;
 }
 
@@ -81,7 +81,7 @@ void CacheManager::drop(size_t at) {
 
 // Room for so many bytes of this worth; false, with nothing dropped, where something that is worth as much would have
 // to leave.
-bool CacheManager::make_room(uint64_t bytes, double density, std::vector<uint32_t>& left) {
+bool CacheManager::make_room(uint64_t bytes, double worth, std::vector<uint32_t>& left) {
   const uint64_t capacity = options_.capacity - std::min(options_.capacity, options_.pinned_bytes);
   if (bytes > capacity) return false;
   refresh();
@@ -90,7 +90,7 @@ bool CacheManager::make_room(uint64_t bytes, double density, std::vector<uint32_
   while (room < bytes) {
     size_t least = cached_.size();
     for (size_t i = 0; i < cached_.size(); ++i) {
-      if (worth_[i] >= density) continue;
+      if (worth_[i] >= worth) continue;
       const std::pair<double, uint32_t> candidate(worth_[i], cached_[i]);
       if (!victims.empty() && candidate <= victims.back()) continue;  // taken already: they come in order
       if (least == cached_.size() || candidate < std::pair(worth_[least], cached_[least])) least = i;
@@ -99,20 +99,20 @@ bool CacheManager::make_room(uint64_t bytes, double density, std::vector<uint32_
     victims.emplace_back(worth_[least], cached_[least]);
     room += entries_[cached_[least]].bytes;
   }
-  for (const auto& [worth, block] : victims) {
+  for (const auto& [least_worth, block] : victims) {
     drop(static_cast<size_t>(entries_[block].at));
     left.push_back(block);
   }
   return true;
 }
 
-CacheAccess CacheManager::access(const CachedBlock& access) {
+CacheAccess CacheManager::access(const CachedBlock& asked) {
   CacheAccess out;
-  const uint32_t block = access.block;
+  const uint32_t block = asked.block;
   (void)entry(block);
   importance_.note_use(block);
   Entry& e = entries_[block];
-  e.reload = access.reload;
+  e.reload = asked.reload;
   if (e.foretold_for == importance_.pass()) judge(e, true);
   if (block < options_.pinned.size() && options_.pinned[block] != 0) {
     out.hit = std::exchange(e.pinned_here, true);
@@ -121,16 +121,25 @@ CacheAccess CacheManager::access(const CachedBlock& access) {
     out.hit = out.kept = true;
     worth_[static_cast<size_t>(e.at)] = density(block);
   } else {
-    e.bytes = access.bytes;
+    e.bytes = asked.bytes;
     const double worth = density(block);
-    out.kept = make_room(access.bytes, worth, out.change.left);
+    out.kept = make_room(asked.bytes, worth, out.change.left);
     if (out.kept) keep(block, worth);
   }
   if (options_.read_ahead.least_chance <= 1 && block < model_.same_pass.size()) {
     used_now_.push_back(block);
     read_ahead(model_.same_pass[block], out.change);
+    settle(block, out);
   }
   return out;
+}
+
+// What was read ahead may have pushed out the block that was asked for.
+void CacheManager::settle(uint32_t block, CacheAccess& out) const {
+  const Entry& e = entries_[block];
+  if (!out.kept || e.pinned_here || e.at >= 0) return;
+  out.kept = false;
+  if (!out.hit) std::erase(out.change.left, block);  // it never came
 }
 
 // Of the blocks that are foretold those that are likely enough, and worth more than what they replace. Their turns are

@@ -40,6 +40,7 @@ struct CacheManagerOptions {
   ReadAheadOptions read_ahead = {};
 };
 
+// A block in both lists was read and had to make room at once.
 struct CacheChange {
   std::vector<uint32_t> left = {};   // made room for what came
   std::vector<uint32_t> ahead = {};  // read now, before their turn
@@ -55,7 +56,7 @@ class CacheManager {
   CacheManager(const ImportanceModel& model, CacheManagerOptions options);
 
   CacheChange begin_pass();
-  CacheAccess access(const CachedBlock& block);
+  CacheAccess access(const CachedBlock& asked);
 
   // Foretold turns that were read ahead (or, while the governor stops, would have been), and those of them that were
   // used.
@@ -76,10 +77,11 @@ class CacheManager {
   Entry& entry(uint32_t block);
   double density(uint32_t block) const;
   void refresh();
-  bool make_room(uint64_t bytes, double density, std::vector<uint32_t>& left);
-  void keep(uint32_t block, double density);
+  bool make_room(uint64_t bytes, double worth, std::vector<uint32_t>& left);
+  void keep(uint32_t block, double worth);
   void drop(size_t at);
   void read_ahead(std::span<const ForetellingLink> links, CacheChange& out);
+  void settle(uint32_t block, CacheAccess& out) const;
   void judge(Entry& e, bool used);
 
   const ImportanceModel& model_;

@@ -13,7 +13,10 @@ namespace ridge::sim {
 namespace {
 
 constexpr std::array kDiscounts = {0.3, 0.6, 0.8, 0.9, 0.97};
-constexpr std::array kPinShares = {0.25, 0.5, 0.75, 1.0};
+constexpr std::array kPinShares = {0.25, 0.5, 0.75};
+// Pins alone are the simplest choice: others must hit so many times as many bytes, or the next text may prove them
+// wrong.
+constexpr double kAdvantage = 1.003;
 constexpr size_t kSamples = 60'000;
 constexpr uint64_t kFarthest = 128;  // passes ahead that count for what a block was worth
 
@@ -193,20 +196,25 @@ TrainedImportance train_importance(const AccessTrace& trace, const TrainingOptio
   learn_frequencies(n, learned_from, best.model);
   learn_links({.blocks = n.blocks, .pass = n.pass, .used_in = n.used_in, .last = learned_from}, best.model);
   const Regression regression = sample(n, learned_from + 1, best.model);
-  double most = -1;
+  double most = 0, needed = -1;
   auto consider = [&](TrainedImportance candidate) {
     const double hits = replay_hits(n, learned_from + 1, candidate, options);
-    if (hits <= most) return;
-    most = hits;
+    if (hits <= needed) return;
+    most = std::max(most, hits);
+    needed = most;
     best = std::move(candidate);
   };
   TrainedImportance candidate = best;
+  pin(n, 1, options.capacity, candidate);
+  consider(candidate);
+  needed = most * kAdvantage;
+  pin(n, 0, options.capacity, candidate);
   for (size_t d = 0; d < kDiscounts.size(); ++d) {
     candidate.model.discount = kDiscounts[d];
     candidate.model.weights = regression.solve(d);
     consider(candidate);
   }
-  candidate = best;
+  if (best.pin_share < 1) candidate = best;
   for (double share : kPinShares) {
     pin(n, share, options.capacity, candidate);
     consider(candidate);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 
-namespace ridge {
+namespace ridge::cache_manager_test {
 namespace {
 
 struct ManagedCache {
@@ -166,4 +166,4 @@ TEST(Importance, EvidenceHoldsForOneTurn) {
 }
 
 }  // namespace
-}  // namespace ridge
+}  // namespace ridge::cache_manager_test

@@ -8,8 +8,7 @@
 #include "sim/policy.h"
 #include "sim/random.h"
 
-namespace ridge::sim {
-namespace importance_test {
+namespace ridge::sim::importance_test {
 namespace {
 
 ReplayStats judged(std::string_view name, uint64_t capacity, const AccessTrace& train, const AccessTrace& trace) {
@@ -144,5 +143,4 @@ TEST(MissCost, KeepsWhatCostsMostToMiss) {
 }
 
 }  // namespace
-}  // namespace importance_test
-}  // namespace ridge::sim
+}  // namespace ridge::sim::importance_test
