@@ -4,7 +4,7 @@
 usage: bench/cache_policies.py [--ridge PROGRAM] [--model EXPERTS.gguf]... [--only WORD] [--tokens 4096] [--train-tokens 8192]
                                [--share 0.25]... [--folder DIR]
 
-Traces: synthetic ones of ReLU students (bench/relu_traces.py: no student is trained), one task or two that alternate; a cyclic one;
+Traces: synthetic ones of ReLU students (bench/relu_traces.py: no student is trained), one task or two that alternate; a cyclic one; one of experts at random;
 and recorded ones (`ridge run --record`) of a small model with random experts and of each --model with experts. The texts are this repository's: half of its
 pages and half of its sources to learn from, the others to judge on. Prints a Markdown table: hit bytes of each policy as shares
 of all that is asked for, and the share of the gap from the best classic policy to Belady's that `importance` closes; the same of hits when it
@@ -14,6 +14,7 @@ Needs numpy. Deterministic, but for the repository's texts.
 import argparse
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -77,6 +78,16 @@ def synthetic(folder, options):
             relu_traces.write_visits(path, "synthetic cyclic", blocks, [list(range(84))] * passes)
         return paths
     yield "cyclic", cyclic
+
+    def uniform():
+        blocks = [(f"blk.{layer}.ffn.{e}", 1000) for layer in range(4) for e in range(32)]
+        paths = [folder / "uniform-train.json", folder / "uniform-judged.json"]
+        for path, seed, tokens in zip(paths, (1, 2), (options.train_tokens, options.tokens)):
+            rng = random.Random(seed)
+            relu_traces.write_visits(path, "synthetic experts", blocks,
+                                     [[32 * la + e for la in range(4) for e in sorted(rng.sample(range(32), 2))] for _ in range(tokens)])
+        return paths
+    yield "experts at random", uniform
 
 
 def recorded(folder, model, options):

@@ -1,17 +1,25 @@
+#!/usr/bin/env python3
 """Made-up traces of neuron blocks: which blocks of a ReLU student's feed-forward parts each token touches.
 
 No student is trained here. A neuron fires where a random projection of the text's recent bytes exceeds its threshold; the
 thresholds give every neuron the frequency that it was dealt. So the order of accesses has what a trained student's has (a skew of
 frequencies, neurons that fire together, firing that lasts for some tokens because neighbouring tokens look alike), and its
 strength is set by a few numbers, chosen to meet the statistics that were measured on a small trained one (STUDENTS).
-Everything made with it is called synthetic. The same text and arguments give the same trace.
+Everything made with it is called synthetic. The same text and arguments give the same trace. Needs numpy.
+
+usage: bench/relu_traces.py TEXT      (prints the statistics of each student's trace of a text file)
 
     trace = relu_trace(text_bytes, calibration_bytes, STUDENTS["l1"], block=16)   # {"blocks": [(name, bytes)], "passes": [[0, 3, …], …]}
 """
+import argparse
 import dataclasses
 import json
+import pathlib
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    np = None
 
 LAYERS, NEURONS, WIDTH = 4, 256, 64
 NEURON_BYTES = 3 * WIDTH * 9 // 16  # gate row, up row and down column at 4.5 bits a weight
@@ -109,3 +117,15 @@ def write_visits(path, model, blocks, passes):
 
 def neuron_blocks(block):
     return [(f"blk.{layer}.ffn.{first}", block * NEURON_BYTES) for layer in range(LAYERS) for first in range(0, NEURONS, block)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=pathlib.Path)
+    text = parser.parse_args().text.read_bytes()[:8192]
+    for name, student in STUDENTS.items():
+        print(name, {k: round(v, 3) for k, v in statistics(fires(text, text, student)).items()})
+
+
+if __name__ == "__main__":
+    main()

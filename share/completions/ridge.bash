@@ -20,7 +20,7 @@ _ridge_options() {
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --storage --opencl --device --output --json" ;;
-    sim) echo "$engine --machine --policy --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
+    sim) echo "$engine --machine --policy --train --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
     ladder)
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
@@ -56,7 +56,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder | --bundle) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --train | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")
