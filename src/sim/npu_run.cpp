@@ -19,10 +19,16 @@ constexpr uint64_t kPiecesOfRoom = 64;
 constexpr uint64_t kLargestPiece = 64 * kKiB;
 constexpr double kActivationBytes = 1;  // of the operand that meets a weight: int8
 
-uint64_t grain_of(const NpuWork& work, const NpuMachine& machine) {
+uint64_t room_of(const NpuMachine& machine, NpuWorth worth) {
+  const bool saves = worth == NpuWorth::energy || machine.outer_room() == 0 ||
+                     machine.shared->read_bytes_per_s > machine.dram.read_bytes_per_s;
+  return machine.inner_room() + (saves ? machine.outer_room() : 0);
+}
+
+uint64_t grain_of(const NpuWork& work, const NpuMachine& machine, uint64_t room) {
   double visited = 0;
   for (const NpuVisit& v : work.visits) visited += static_cast<double>(work.objects[v.object].bytes);
-  const uint64_t wanted = std::min(machine.room() / kPiecesOfRoom, kLargestPiece);
+  const uint64_t wanted = std::min(room / kPiecesOfRoom, kLargestPiece);
   return round_up(std::max({wanted, static_cast<uint64_t>(visited / kMostPieces), uint64_t{1}}),
                   machine.dram.burst_bytes);
 }
@@ -90,7 +96,8 @@ class Runner {
       : work_(work),
         machine_(machine),
         options_(options),
-        pieces_(work, grain_of(work, machine)),
+        room_(room_of(machine, options.worth)),
+        pieces_(work, grain_of(work, machine, room_)),
         residence_(machine, pieces_.count()),
         pipeline_(machine) {}
 
@@ -107,6 +114,7 @@ class Runner {
   const NpuWork& work_;
   const NpuMachine& machine_;
   const NpuOptions& options_;
+  const uint64_t room_;
   const Pieces pieces_;
   Residence residence_;
   NpuPipeline pipeline_;
@@ -247,7 +255,8 @@ NpuRun Runner::run() {
   const PolicyInfo* info = find_policy(options_.policy);
   RIDGE_CHECK(info != nullptr && !info->reads_ahead, "policies are looked up before");
   const std::vector<double> worths = worth();
-  policy_ = info->make({.capacity = machine_.room(), .trace = &trace_, .seed = options_.seed, .worth = worths});
+  policy_ = info->make({.capacity = room_, .trace = &trace_, .seed = options_.seed, .worth = worths});
+  run_.room_bytes = room_;
   run_.grain_bytes = pieces_.grain;
   const size_t passes = work_.pass_begins.size(), first_counted = passes / 2;
   size_t next_access = 0;
@@ -283,7 +292,7 @@ double NpuRun::bound_s() const { return std::max({busy.compute, busy.shared_sram
 std::string_view NpuRun::bound() const {
   constexpr double kLonger = 1.05;
   const double most = bound_s();
-  if (pass_s > kLonger * most) return "latency";
+  if (pass_s > kLonger * most) return "waiting";
   if (most == busy.dram) return "DRAM bandwidth";
   if (most == busy.shared_sram) return "shared SRAM bandwidth";
   return busy.macs >= busy.inner_sram ? "MACs" : "inner SRAM bandwidth";

@@ -17,7 +17,7 @@
 
 namespace ridge::sim {
 
-// What makes a piece worth keeping.
+// What makes a piece worth keeping. For seconds a shared SRAM that is read no faster than DRAM is left empty.
 enum class NpuWorth : uint8_t { seconds, energy };
 
 struct NpuOptions {
@@ -51,13 +51,14 @@ struct NpuRun {
   double row_opens = 0;      // of DRAM
   NpuEnergy energy;
   NpuBusy busy;
+  uint64_t room_bytes = 0;     // of SRAM that may keep something
   uint64_t grain_bytes = 0;    // that objects are cut into to be kept
   std::vector<NpuHome> homes;  // by object
 
   double hit_ratio() const { return visited_bytes > 0 ? hit_bytes / visited_bytes : 0; }
   // No schedule is faster: the busiest part.
   double bound_s() const;
-  // "DRAM bandwidth", "MACs", "inner SRAM bandwidth", "shared SRAM bandwidth", or "latency" where a pass takes more
+  // "DRAM bandwidth", "MACs", "inner SRAM bandwidth", "shared SRAM bandwidth", or "waiting" where a pass takes more
   // than 5 % longer than its busiest part.
   std::string_view bound() const;
 };

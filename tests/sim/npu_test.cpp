@@ -88,7 +88,7 @@ TEST(Npu, OneBufferAddsThemUp) {
   m.buffers = 1;
   const NpuRun run = run_npu(work(8, 64 * kKiB, 4e4), m, {.policy = "none"});
   EXPECT_NEAR(run.pass_s, 8 * (kBlock / 1e9 + 4e4 / 1e9), 1e-9);
-  EXPECT_EQ(run.bound(), "latency");
+  EXPECT_EQ(run.bound(), "waiting");
 }
 
 TEST(Npu, LatencyIsPaidByTileUnlessEnginesHideIt) {
@@ -152,6 +152,20 @@ TEST(Npu, LocalSramFillsFirstAndSharedSramFeedsIt) {
   // Two buses, but the same two buffers in the order of the pass: between the longer of the two and their sum.
   EXPECT_GE(run.pass_s, run.bound_s());
   EXPECT_LE(run.pass_s, 1.001 * (3 * kBlock / 1e9 + 4 * kBlock / 10e9));
+}
+
+TEST(Npu, SharedSramThatIsNoFasterThanDramKeepsNothingForTime) {
+  NpuMachine m = machine(256 * kKiB);
+  m.local = m.shared;
+  m.local->bytes = 72 * kKiB;
+  m.shared->read_bytes_per_s = 1e9;
+  const NpuWork w = work(8, 64 * kKiB, 1e3);
+  const NpuRun time = run_npu(w, m, {.worth = NpuWorth::seconds}), energy = run_npu(w, m, {});
+  EXPECT_EQ(time.room_bytes, 64 * kKiB);
+  EXPECT_DOUBLE_EQ(time.dram_bytes, 7 * kBlock);
+  EXPECT_DOUBLE_EQ(energy.dram_bytes, 3 * kBlock);
+  EXPECT_LE(time.pass_s, energy.pass_s * 1.001);
+  EXPECT_LT(energy.energy.dram, time.energy.dram);
 }
 
 // Device core energy and rate of one configuration, as DRAMsim3 gave them (1 million cycles, no PHY).
