@@ -19,13 +19,13 @@ _ridge_options() {
       echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --db --label --history --paper-compat --json --csv"
       ;;
     kernels) echo "--all --quick --isa --json" ;;
-    probe) echo "--quick --file --folder --threads --no-storage --storage --output --json" ;;
+    probe) echo "--quick --file --folder --threads --no-storage --storage --opencl --device --output --json" ;;
     sim) echo "$engine --machine --policy --worth --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
     ladder)
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;
     image)
-      echo "--prompt --negative --size --sampler --seed --batch --spectrum --reference --capture --capture-steps --capture-rows --preview --preview-every --repeat --output --tokenizer-qwen --tokenizer-t5 --bundle --model" \
+      echo "--prompt --negative --size --init --strength --mask --lora --sampler --seed --batch --spectrum --reference --capture --capture-steps --capture-rows --preview --preview-every --repeat --output --tokenizer-qwen --tokenizer-t5 --bundle --model" \
         "--text-encoder --vae --inputs --dump --steps --cfg --shift --memory --threads --cpus --isa --io" \
         "--lifecycle --stats --json"
       ;;
@@ -56,7 +56,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder | --bundle) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

@@ -157,7 +157,7 @@ Result<Roofs> Group::roofs_now() const {
   } else if (engine_->rates().storage_measured) {
     roofs.storage_gb_per_s = engine_->rates().storage / 1e9;
   }
-  roofs.peaks = measure_peaks(*engine_->machinery().pool);
+  roofs.peaks = measure_peaks(*engine_->machinery().pool, engine_->numerics());
   return roofs;
 }
 

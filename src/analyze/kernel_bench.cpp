@@ -11,7 +11,7 @@
 #include "machine/cpu.h"
 #include "machine/cpu_time.h"
 #include "machine/memory_limits.h"
-#include "machine/probe_stats.h"
+#include "machine/probe_rate.h"
 #include "memory/slab.h"
 #include "tensor/half.h"
 #include "tensor/panel.h"
@@ -153,24 +153,31 @@ MatmulFn function_of(const KernelRow& row) {
   return nullptr;
 }
 
+// Of the widest units that a kernel with these needs can use.
+double peak_for(const KernelRow& row) {
+  constexpr CpuFeatures kOptional = kAmxInt8 | kAmxBf16 | kAvx512Bf16;
+  const CpuFeatures features{cpu_info().features.without(kOptional).bits | (row.needs.bits & kOptional.bits)};
+  if (row.op != Op::matmul_float) return peak(best_loop("int8", features));
+  return std::max(peak(best_loop("f32", features)), peak(best_loop("bf16", features)));
+}
+
 void measure(Bench& bench, KernelRow& row, KernelReport& report, int repetitions) {
   bool scalar = row.isa == Isa::scalar, is_float = row.op == Op::matmul_float;
   MatmulFn function = function_of(row);
   bench.fill(row.type);
   for (int r = 0; r < repetitions; ++r) {
     double read = bench.read_roof();
-    double int8_peak = peak(int8_loop(cpu_info().features)), float_peak = peak(float_loop(cpu_info().features));
+    const double compute_peak = peak_for(row);
     Bench::Rate decode = bench.run(row, function, 1, scalar ? kScalarDecodeBytes : UINT64_MAX);
     Bench::Rate prefill = bench.run(row, function, kTokens, scalar ? kScalarPrefillBytes : kPrefillBytes);
-    double compute_peak = is_float ? float_peak : int8_peak;
     double gb_per_s = decode.per_s * decode.bytes * 1e-9, gop_per_s = prefill.per_s * prefill.ops * 1e-9;
     row.decode_gb_per_s = std::max(row.decode_gb_per_s, gb_per_s);
     row.prefill_gop_per_s = std::max(row.prefill_gop_per_s, gop_per_s);
     if (read > 0) row.decode_share = std::max(row.decode_share, gb_per_s / read);
     if (compute_peak > 0) row.prefill_share = std::max(row.prefill_share, gop_per_s / compute_peak);
     report.read_roof_gb_per_s = std::max(report.read_roof_gb_per_s, read);
-    report.int8_peak_gop_per_s = std::max(report.int8_peak_gop_per_s, int8_peak);
-    report.float_peak_gop_per_s = std::max(report.float_peak_gop_per_s, float_peak);
+    double& best = is_float ? report.float_peak_gop_per_s : report.int8_peak_gop_per_s;
+    best = std::max(best, compute_peak);
   }
   row.measured = true;
 }
@@ -182,6 +189,7 @@ Result<std::vector<KernelRow>> kernel_rows(const std::optional<Isa>& isa) {
   std::vector<KernelRow> rows;
   for (const Kernel& kernel : kernel_list()) {
     KernelRow row{.op = kernel.op, .type = kernel.type, .isa = kernel.isa, .name = kernel.name};
+    row.needs = {kernel.needs};
     row.runs_here = cpu_info().features.has_all({kernel.needs});
     // "matmul_q8 Q4_0: avx2 (avx512 vnni: this CPU lacks avx512)"
     std::string chosen = describe(kernel.op, kernel.type) + ": " + kernel.name;
@@ -201,18 +209,22 @@ Result<std::vector<KernelRow>> kernel_rows(const std::optional<Isa>& isa) {
 
 Result<std::vector<FormatPoint>> measure_formats(bool quick) {
   constexpr uint64_t kResident = 256 * kKiB, kFootprint = 2 * kMiB;
-  std::vector<FormatPoint> points;
   Bench bench = RIDGE_TRY(Bench::create(kFootprint));
   set_float_environment();
-  for (const KernelRow& row : RIDGE_TRY(kernel_rows(std::nullopt))) {
-    if (!wanted(row, KernelScope::chosen)) continue;
-    bench.fill(row.type);
-    std::vector<double> samples;
-    for (int r = 0; r < (quick ? 1 : 5); ++r) {
-      const Bench::Rate rate = bench.run(row, function_of(row), 1, kResident);
-      samples.push_back(rate.per_s * rate.bytes * 1e-9);
+  std::vector<KernelRow> rows = RIDGE_TRY(kernel_rows(std::nullopt));
+  std::erase_if(rows, [](const KernelRow& row) { return !wanted(row, KernelScope::chosen); });
+  Rounds rounds(rows.size(), {.sittings = quick ? 3 : 5, .samples = 1, .more = quick ? 3 : 5});
+  while (rounds.next()) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!rounds.wanted(i)) continue;
+      bench.fill(rows[i].type);
+      const Bench::Rate rate = bench.run(rows[i], function_of(rows[i]), 1, kResident);
+      rounds.add(i, rate.per_s * rate.bytes * 1e-9);
     }
-    points.push_back({std::string(type_info(row.type).name), summarize(samples)});
+  }
+  std::vector<FormatPoint> points;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    points.push_back({std::string(type_info(rows[i].type).name), rounds.result(i)});
   }
   return points;
 }

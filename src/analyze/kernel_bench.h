@@ -37,11 +37,12 @@ struct KernelRow {
   Type type = Type::F32;
   Isa isa = Isa::scalar;
   std::string name;
+  CpuFeatures needs;
   bool chosen = false, runs_here = false;
   std::string refusals;  // of a chosen one: why nothing better runs, empty if it is the best there is
   // Of measured ones. Decode: one token, weights from beyond the caches, by bytes of panels. Prefill: 128 tokens; a
-  // multiply-add is two operations. The shares are of the roofs measured in the same repetition; best of the
-  // repetitions.
+  // multiply-add is two operations. The shares are of the roofs measured in the same repetition, the peak being that of
+  // the units that the kernel uses; best of the repetitions.
   bool measured = false;
   double decode_gb_per_s = 0, decode_share = 0;
   double prefill_gop_per_s = 0, prefill_share = 0;

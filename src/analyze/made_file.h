@@ -17,15 +17,18 @@ class MadeFile {
  public:
   static Result<MadeFile> create(const Metadata& metadata, std::vector<GgufTensor>& tensors,
                                  const MadeOptions& options);
+  // I/O error when interrupted.
   Result<void> append(std::span<const uint8_t> bytes);
   Result<void> pad_to(uint64_t offset);  // from what was written; not backwards
   Result<SpoolFile> spool() &&;
 
  private:
-  explicit MadeFile(SpoolFile spool) : spool_(std::move(spool)) {}
+  MadeFile(SpoolFile spool, const std::atomic<bool>* interrupted)
+      : spool_(std::move(spool)), interrupted_(interrupted) {}
   uint64_t size() const { return spool_.size() + pending_.size(); }
 
   SpoolFile spool_;
+  const std::atomic<bool>* interrupted_;
   // A spool waits for the device at every append: small tensors are written together.
   std::vector<uint8_t> pending_;
 };

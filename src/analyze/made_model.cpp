@@ -121,7 +121,7 @@ Result<void> copy_tensor(const Gguf& file, const GgufTensor& from, const GgufTen
 
 Result<MadeFile> MadeFile::create(const Metadata& metadata, std::vector<GgufTensor>& tensors,
                                   const MadeOptions& options) {
-  MadeFile file(RIDGE_TRY(SpoolFile::create(folder_of(options))));
+  MadeFile file(RIDGE_TRY(SpoolFile::create(folder_of(options))), options.interrupted);
   const std::string header = gguf_header(metadata, tensors);
   RIDGE_TRY(file.append({reinterpret_cast<const uint8_t*>(header.data()), header.size()}));
   return file;
@@ -129,6 +129,8 @@ Result<MadeFile> MadeFile::create(const Metadata& metadata, std::vector<GgufTens
 
 Result<void> MadeFile::append(std::span<const uint8_t> bytes) {
   constexpr size_t kPiece = 512 * 1024;
+  if (interrupted_ != nullptr && interrupted_->load())
+    return io_error("stopped by Ctrl-C while a model was being made");
   pending_.insert(pending_.end(), bytes.begin(), bytes.end());
   if (pending_.size() < kPiece) return {};
   RIDGE_TRY(spool_.append(pending_));

@@ -9,6 +9,7 @@
 //   Engine::open({.path = half.path()})
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,8 @@ class MadeModel {
 struct MadeOptions {
   std::string name;         // general.name of the model
   std::string folder = {};  // where the file lies: the cache folder, else where temporary files do
+  // Set by Ctrl-C: then making ends with an I/O error, and nothing is left.
+  const std::atomic<bool>* interrupted = nullptr;
 };
 
 struct ModelChange {

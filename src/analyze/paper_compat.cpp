@@ -19,17 +19,18 @@ std::unique_ptr<Model> model_of(const ModelShape& shape) {
   return std::move(model).value();
 }
 
-Sizes sizes_of(const ModelShape& shape) {
-  const std::unique_ptr<Model> model = model_of(shape);
-  const Program program = model->program({.tokens = 1, .outputs = 1, .role = TokenRole::generated}, {});
+Sizes sizes_of(const Model& model, const ModelShape& shape) {
+  const Program program = model.program({.tokens = 1, .outputs = 1, .role = TokenRole::generated}, {});
   Sizes s;
   s.weights = static_cast<double>(program.storage_bytes());
   s.head = static_cast<double>(program.cost(Operator::head).storage_bytes);
   s.layer = (s.weights - s.head) / shape.layers;
   if (!shape.tied) s.weights += s.head;  // the embedding is a matrix of its own, of the head's size
-  for (const KvLayer& l : model->kv_layers()) s.position += 2.0 * l.kv_heads * (l.key_dim + l.value_dim);
+  for (const KvLayer& l : model.kv_layers()) s.position += 2.0 * l.kv_heads * (l.key_dim + l.value_dim);
   return s;
 }
+
+Sizes sizes_of(const ModelShape& shape) { return sizes_of(*model_of(shape), shape); }
 
 // Seconds of the process: start, a warm-up of each test, then their repetitions.
 double process_seconds(const PaperRates& rates, const Scenario& s, const CompatAssumptions& assume) {
@@ -40,6 +41,24 @@ double process_seconds(const PaperRates& rates, const Scenario& s, const CompatA
 
 double peak_bytes(const Sizes& sizes, const Scenario& s, const CompatAssumptions& assume) {
   return sizes.weights + sizes.position * static_cast<double>(std::max(s.prompt, s.answer)) + assume.overhead_bytes;
+}
+
+struct CompatRoofs {
+  double bytes_per_s = 0, peak = 0;
+};
+
+CompatPoint compat_of(const ModelShape& shape, const Sizes& sizes, const Scenario& s, const PaperRates& rates,
+                      const CompatRoofs& roofs, const CompatAssumptions& assume) {
+  CompatPoint c;
+  c.ops = shape.layers * compat_layer_ops(shape, s.prompt).sum();
+  c.seconds = process_seconds(rates, s, assume);
+  c.peak_bytes = peak_bytes(sizes, s, assume);
+  c.oi = c.ops / (c.peak_bytes * c.seconds);
+  c.ops_per_s = c.ops / c.seconds;
+  c.roof_share = c.peak_bytes / roofs.bytes_per_s;
+  const double ridge = roofs.peak / roofs.bytes_per_s;
+  c.phi = c.oi < ridge ? std::hypot(ridge - c.oi, roofs.peak - c.ops_per_s) : roofs.peak - c.ops_per_s;
+  return c;
 }
 
 }  // namespace
@@ -72,19 +91,10 @@ CompatOps compat_layer_ops(const ModelShape& s, uint64_t prompt, CompatRule rule
 
 CompatPoint compat_point(const PaperRow& row, size_t scenario, const CompatAssumptions& assume) {
   const ModelShape shape = shape_of(row);
-  const Scenario s = paper_scenario(scenario);
   const PaperDevice& device = paper_device(row.device);
-  CompatPoint c;
-  c.ops = shape.layers * compat_layer_ops(shape, s.prompt).sum();
-  c.seconds = process_seconds(row.rates[scenario], s, assume);
-  c.peak_bytes = peak_bytes(sizes_of(shape), s, assume);
-  c.oi = c.ops / (c.peak_bytes * c.seconds);
-  c.ops_per_s = c.ops / c.seconds;
-  c.roof_share = c.peak_bytes / (device.memory_measured_gb_per_s * 1e9);
-  const double peak = device.f32_measured_tflops * 1e12;
-  const double ridge = peak / (device.memory_measured_gb_per_s * 1e9);
-  c.phi = c.oi < ridge ? std::hypot(ridge - c.oi, peak - c.ops_per_s) : peak - c.ops_per_s;
-  return c;
+  const CompatRoofs roofs{.bytes_per_s = device.memory_measured_gb_per_s * 1e9,
+                          .peak = device.f32_measured_tflops * 1e12};
+  return compat_of(shape, sizes_of(shape), paper_scenario(scenario), row.rates[scenario], roofs, assume);
 }
 
 PhysicalPoint physical_point(const PaperRow& row, size_t scenario) {
@@ -127,6 +137,35 @@ double physical_decode_oi(const PaperRow& row, uint32_t layers) {
   shape.layers = layers;
   const Work work{decode_phase(*model_of(shape), {.tokens = 128}, {}).total(), 0};
   return work.ops() / work.bytes();
+}
+
+void add_compat_rows(const Model& model, const ModelShape& shape, size_t first_point, RooflineReport& report) {
+  const Sizes sizes = sizes_of(model, shape);
+  const std::vector<RooflinePoint>& points = report.points;
+  for (size_t i = first_point; i < points.size(); ++i) {
+    const RooflinePoint& prompt = points[i];
+    if (prompt.op != "all" || prompt.phase != BenchTest::prefill) continue;
+    const auto answer = std::find_if(points.begin() + static_cast<ptrdiff_t>(i), points.end(), [&](const auto& p) {
+      return p.op == "all" && p.phase == BenchTest::decode && p.scenario == prompt.scenario &&
+             p.machine == prompt.machine && p.threads == prompt.threads && p.model == prompt.model;
+    });
+    if (answer == points.end() || prompt.tokens_per_s() <= 0 || answer->tokens_per_s() <= 0) continue;
+    const CompatRoofs roofs{.bytes_per_s = answer->roofs.read_gb_per_s * 1e9,
+                            .peak = std::max(answer->roofs.int8_gops, answer->roofs.float_gops) * 1e9};
+    const Scenario scenario{prompt.scenario, prompt.prompt, prompt.answer};
+    const PaperRates rates{.prefill = prompt.tokens_per_s(), .decode = answer->tokens_per_s()};
+    report.compat.push_back({.model = prompt.model,
+                             .machine = prompt.machine,
+                             .scenario = prompt.scenario,
+                             .threads = prompt.threads,
+                             .compat = compat_of(shape, sizes, scenario, rates, roofs, {}),
+                             .physical = {.prefill_oi = prompt.work.ops() / prompt.work.bytes(),
+                                          .prefill_ops_per_s = prompt.work.ops() / prompt.seconds,
+                                          .decode_oi = answer->work.ops() / answer->work.bytes(),
+                                          .decode_ops_per_s = answer->work.ops() / answer->seconds,
+                                          .decode_bytes_per_s = answer->work.bytes() / answer->seconds,
+                                          .prefill_ops = prompt.work.ops()}});
+  }
 }
 
 }  // namespace ridge

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/compat_point.h"
 #include "analyze/paper_data.h"
 #include "analyze/roofline_points.h"
 #include "analyze/shape_model.h"
@@ -39,26 +40,16 @@ struct CompatAssumptions {
   int repetitions = 5;          // of llama-bench, after a warm-up: the prompt once, one generated token
 };
 
-struct CompatPoint {
-  double ops = 0;      // W
-  double seconds = 0;  // of the whole process
-  double peak_bytes = 0;
-  double oi = 0;         // W / (peak_bytes · seconds): 1 / (byte · second) per operation
-  double ops_per_s = 0;  // W / seconds
-  // The paper's (6) and (7), in its units: FLOP/byte and FLOP/s under one root.
-  double phi = 0;
-  double roof_share = 0;  // performance / (OI · bandwidth) = peak_bytes / bandwidth
-};
 CompatPoint compat_point(const PaperRow& row, size_t scenario, const CompatAssumptions& assume = {});
 
 // The same tokens per second, physically: prefill and decode apart. llama-bench generates into an empty cache, so the
 // depth is half the answer.
-struct PhysicalPoint {
-  double prefill_oi = 0, prefill_ops_per_s = 0;
-  double decode_oi = 0, decode_ops_per_s = 0, decode_bytes_per_s = 0;
-  double prefill_ops = 0;  // of the whole prompt
-};
 PhysicalPoint physical_point(const PaperRow& row, size_t scenario);
+
+// The same two for scenarios that were measured or computed here: one row for every prefill of the report from
+// `first_point` on that has a decode of its scenario. The rates are those of the two points, the roofs those of decode;
+// `model` gives the bytes, `shape` the sizes that the formulas ask for.
+void add_compat_rows(const Model& model, const ModelShape& shape, size_t first_point, RooflineReport& report);
 
 // OI by the code over depth is c L / ((M0 + m L)(t0 + τ L)): largest at sqrt(M0 t0 / (m τ)), whatever the model.
 struct DepthPeak {

@@ -10,6 +10,9 @@ namespace {
 void add_pass(PhaseCost& sum, const Model& model, const PassShape& shape, const CostRules& rules, double times) {
   const Program program = model.program(shape, {.exact = rules.exact, .kv_type = rules.kv_type});
   auto scaled = [&](uint64_t n) { return static_cast<uint64_t>(static_cast<double>(n) * times + 0.5); };
+  for (const Visit& visit : program.visits) {
+    if (program.blocks[visit.block].on_demand) sum.expert_bytes += scaled(visit.cost.memory_bytes);
+  }
   for (size_t i = 0; i < kOperators; ++i) {
     // The program always lists the head; a pass without outputs does not visit it.
     if (shape.outputs == 0 && static_cast<Operator>(i) == Operator::head) continue;

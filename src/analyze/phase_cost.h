@@ -27,7 +27,8 @@ struct CostRules {
 
 struct PhaseCost {
   std::array<Cost, kOperators> operators;
-  uint64_t passes = 0;  // walks through the weights
+  uint64_t passes = 0;        // walks through the weights
+  uint64_t expert_bytes = 0;  // of memory, those of experts that a router chooses, as expected: a part of the above
   const Cost& operator[](Operator op) const { return operators[static_cast<size_t>(op)]; }
   Cost total() const;
 };

@@ -102,8 +102,15 @@ MachineRoofs roofs_of(const MachineProfile& machine, uint64_t footprint_bytes) {
   roofs.storage_gb_per_s = machine.storage_gb_per_s().value_or(0);
   roofs.int8_gops = first_of(machine, {"int8_gops", "f16_gops", "f32_gops"});
   roofs.float_gops = first_of(machine, {"f16_gops", "f32_gops"});
-  if (roofs.int8_gops <= 0) roofs.int8_gops = machine.int8_gops_per_core * threads;
-  if (roofs.float_gops <= 0) roofs.float_gops = machine.float_gops_per_core * threads;
+  // Units without products of bytes multiply them as floats.
+  auto peak = [&](std::initializer_list<const char*> types, double per_core) {
+    for (const char* type : types) {
+      if (const auto gops = machine.peak_gops(type, threads)) return *gops;
+    }
+    return per_core * threads;
+  };
+  if (roofs.int8_gops <= 0) roofs.int8_gops = peak({"int8", "f16", "f32"}, machine.int8_gops_per_core);
+  if (roofs.float_gops <= 0) roofs.float_gops = peak({"f32"}, machine.float_gops_per_core);
   return roofs;
 }
 

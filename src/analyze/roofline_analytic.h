@@ -13,7 +13,8 @@
 namespace ridge {
 
 // Roofs of a device by its figures: memory; int8 (else f16, else f32) for int8 operations; f16 (else f32) for float
-// ones. A profile that was measured here: reads at the footprint, and the peaks of one core times its threads.
+// ones. A profile that was measured here: reads at the footprint, and
+// the highest peaks of int8 and f32 (of one core times its threads in profiles without them).
 MachineRoofs roofs_of(const MachineProfile& machine, uint64_t footprint_bytes);
 
 struct AnalyticOptions {

@@ -44,6 +44,16 @@ std::string bound_text(const RooflinePoint& p) {
   return "no roof that is known here";
 }
 
+// "; 812.5 MB of weights a pass by the experts that were chosen, 903.1 MB if all were chosen alike"
+std::string experts_text(const RooflinePoint& p) {
+  if (!p.experts_saved_bytes) return {};
+  const double read = static_cast<double>(p.work.cost.memory_bytes), expected = read + *p.experts_saved_bytes;
+  if (expected <= 0) return {};
+  return fmt::format(
+      "; {:.4g} MB of weights a pass by the experts that were chosen, {:.4g} MB if all were chosen alike",
+      read * 1e-6 / static_cast<double>(p.passes), expected * 1e-6 / static_cast<double>(p.passes));
+}
+
 }  // namespace
 
 std::vector<Scenario> scenarios(const ScenarioLengths& lengths) {
@@ -92,10 +102,11 @@ std::string describe(const RooflinePoint& p) {
   // Far below its lowest roof something else takes the time, and fewer bytes would not help as computed.
   constexpr double kFarBelow = 0.5;
   if (p.measured && p.placed.eta < kFarBelow) {
-    return fmt::format("{}; {} of the time is explained by no roof", text, percent(1 - p.placed.eta));
+    text += fmt::format("; {} of the time is explained by no roof", percent(1 - p.placed.eta));
+  } else if (p.advice) {
+    text += fmt::format("; {} would give {:.1f} ×", p.advice->what, p.advice->gain);
   }
-  if (p.advice) text += fmt::format("; {} would give {:.1f} ×", p.advice->what, p.advice->gain);
-  return text;
+  return text + experts_text(p);
 }
 
 std::optional<Advice> advice_for(const Work& work, const MachineRoofs& roofs, const Program& program, uint64_t passes,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyze/bench.h"
+#include "analyze/compat_point.h"
 #include "analyze/phase_cost.h"
 #include "analyze/roofline.h"
 #include "base/result.h"
@@ -61,6 +62,9 @@ struct RooflinePoint {
   bool measured = true;  // false: seconds are what the machine's roofs allow at least
   Work work;
   uint64_t passes = 0;
+  // Of models whose router chooses: what the experts' bytes in `work` would be if all were chosen alike, less what was
+  // read. The bytes of `work` are those of the experts that this run chose.
+  std::optional<double> experts_saved_bytes;
   uint64_t footprint_bytes = 0;  // weights, keys and values that a pass goes through
   std::string level;             // of memory where the footprint lives: "L3", "DRAM"
   double seconds = 0;            // median; with `samples`: their interval
@@ -91,6 +95,14 @@ struct RooflineModel {
   uint64_t weight_bytes = 0;  // that a decode pass reads, as panels
 };
 
+// One scenario of a model by the formulas of RooflineBench's code and physically (paper_compat.h).
+struct CompatRow {
+  std::string model, machine, scenario;
+  int threads = 1;
+  CompatPoint compat;
+  PhysicalPoint physical;
+};
+
 struct RooflineReport {
   BenchMachine machine;
   std::string version, numerics = "default", label;
@@ -98,6 +110,7 @@ struct RooflineReport {
   uint64_t memory_budget = 0;  // 0: none
   std::vector<RooflineModel> models;
   std::vector<RooflinePoint> points;
+  std::vector<CompatRow> compat;   // with --paper-compat
   std::vector<std::string> notes;  // what a sweep shows
   bool interrupted = false;
   bool above() const;  // some point is above its roof

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "analyze/bench_stats.h"
+#include "analyze/chosen_experts.h"
 #include "analyze/format_roof.h"
 #include "analyze/roofs.h"
 #include "analyze/stream_reads.h"
@@ -61,7 +62,8 @@ struct Test {
   PhaseShape phase;
   PhaseCost cost;
   std::array<double, kOperators> streamed_bytes{};
-  MemoryReads reads;  // of everything, and of each operator's own weights, keys and values
+  std::optional<double> experts_saved_bytes;  // RooflinePoint's, once it ran; `cost` then has what was chosen
+  MemoryReads reads;                          // of everything, and of each operator's own weights, keys and values
   std::array<MemoryReads, kOperators> operator_reads;
   FormatRoofs formats, upper_formats;  // of decode; prompts unpack once for many tokens
   SchedWatch watch;
@@ -97,6 +99,7 @@ class Run {
   Result<double> evaluate(const PhaseShape& phase, uint64_t tokens);
   void find_memory(Test& test);
   Result<RoofsNow> roofs_now(Test& test);
+  void count_chosen(Test& test);
   Result<void> round();
   Result<void> look_again();
   RooflinePoint base_point(const Scenario& scenario, const Test& test) const;
@@ -145,6 +148,9 @@ Result<void> Run::open() {
                     engine.context, longest, longest));
   }
   engine.need_tokenizer = false;
+  // What a router chose is only known from the run itself.
+  const std::unique_ptr<Model> model = RIDGE_TRY(Model::open(engine.path));
+  engine.record = has_experts(model->program({.tokens = 1, .outputs = 1, .role = TokenRole::generated}, {}));
   engine.profile = &profile_;
   engine_ = RIDGE_TRY(Engine::open(engine));
   stream_reads_.emplace(*engine_);
@@ -250,7 +256,7 @@ Result<RoofsNow> Run::roofs_now(Test& test) {
   } else if (engine_->plan().placement.streams() && rates.storage_measured) {
     now.whole.storage_gb_per_s = rates.storage / 1e9;
   }
-  const ComputePeaks peaks = measure_peaks(*engine_->machinery().pool);
+  const ComputePeaks peaks = measure_peaks(*engine_->machinery().pool, engine_->numerics());
   now.whole.int8_gops = peaks.int8_gops;
   now.whole.float_gops = peaks.float_gops;
   now.whole.format_gb_per_s = test.formats.whole;
@@ -259,12 +265,23 @@ Result<RoofsNow> Run::roofs_now(Test& test) {
   return now;
 }
 
+// The tokens are the same in every repetition, and so are the experts that they are sent to.
+void Run::count_chosen(Test& t) {
+  const RecordingSource* recording = engine_->recording();
+  if (recording == nullptr || recording->full() || t.experts_saved_bytes) return;
+  const uint64_t chosen = chosen_expert_bytes(*recording);
+  t.experts_saved_bytes = static_cast<double>(t.cost.expert_bytes) - static_cast<double>(chosen);
+  Cost& experts = t.cost.operators[static_cast<size_t>(Operator::experts)];
+  experts.memory_bytes = experts.memory_bytes - t.cost.expert_bytes + chosen;
+}
+
 Result<void> Run::round() {
   for (Test& t : tests_) {
     RIDGE_TRY(bring_to(t.phase.shape.depth));
     if (interrupted()) return {};
     const RoofsNow before = RIDGE_TRY(roofs_now(t));
     profile_ = {};
+    if (engine_->recording() != nullptr) engine_->recording()->clear();
     t.watch.start();
     profile_.start();
     auto seconds = evaluate(t.phase, t.phase.shape.tokens);
@@ -272,6 +289,7 @@ Result<void> Run::round() {
     t.watch.stop(engine_->threads());
     Sample sample{.seconds = RIDGE_TRY(std::move(seconds))};
     if (interrupted()) return {};
+    count_chosen(t);
     const OperatorTimes times = times_by_operator(profile_, engine_->plan().program, engine_->model().head().id);
     for (size_t i = 0; i < kOperators; ++i) sample.operators[i] = seconds_of(times[i]);
     sample.roofs = better(before, RIDGE_TRY(roofs_now(t)));
@@ -372,6 +390,7 @@ RooflinePoint Run::base_point(const Scenario& scenario, const Test& test) const 
 // The share of a roof is taken repetition by repetition, each with its own roofs.
 void Run::finish(RooflinePoint& p, const Test& test, std::optional<Operator> op) const {
   p.work = op ? test.work(*op) : test.work();
+  if (!op || op == Operator::experts) p.experts_saved_bytes = test.experts_saved_bytes;
   p.samples =
       over(test.samples, [&](const Sample& s) { return op ? s.operators[static_cast<size_t>(*op)] : s.seconds; });
   p.seconds = median(p.samples);

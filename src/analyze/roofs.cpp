@@ -4,12 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <numeric>
 
 #include "machine/bandwidth_loop.h"
-#include "machine/compute_loop.h"
+#include "machine/compute_probe.h"
 #include "machine/cpu.h"
-#include "machine/cpu_time.h"
 #include "model/operators.h"
 #include "tensor/panel.h"
 
@@ -118,23 +116,12 @@ double MemoryReads::measure() const {
   return best;
 }
 
-// Each worker counts its own CPU time: cores share nothing here, and a worker that had to wait for its CPU says nothing
-// about the peak.
-ComputePeaks measure_peaks(ThreadPool& pool) {
-  CpuFeatures features = cpu_info().features;
-  auto peak = [&](const ComputeLoop& loop) {
-    if (loop.run == nullptr) return 0.0;
-    std::vector<double> rates(static_cast<size_t>(pool.size()));
-    pool.run([&](int worker) {
-      constexpr uint64_t kRounds = 20000;
-      double start = thread_cpu_seconds(), taken = 0;
-      uint64_t rounds = 0;
-      for (; taken < kLeastSeconds; rounds += kRounds, taken = thread_cpu_seconds() - start) loop.run(kRounds);
-      rates[static_cast<size_t>(worker)] = static_cast<double>(rounds * loop.operations) / taken / 1e9;
-    });
-    return std::accumulate(rates.begin(), rates.end(), 0.0);
-  };
-  return {.int8_gops = peak(int8_loop(features)), .float_gops = peak(float_loop(features))};
+ComputePeaks measure_peaks(ThreadPool& pool, Numerics numerics) {
+  const CpuFeatures features = cpu_info().features;
+  auto peak = [&](std::string_view type) { return peak_gops(pool, best_loop(type, features), kLeastSeconds); };
+  ComputePeaks peaks{.int8_gops = peak("int8"), .float_gops = peak("f32")};
+  if (numerics == Numerics::fast) peaks.float_gops = std::max(peaks.float_gops, peak("bf16"));
+  return peaks;
 }
 
 }  // namespace ridge

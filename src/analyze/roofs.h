@@ -6,7 +6,7 @@
 //
 //   WeightReads reads(engine);
 //   if (reads.possible()) double roof = reads.measure();        // GB/s, all threads of the engine
-//   ComputePeaks peaks = measure_peaks(*engine.machinery().pool);
+//   ComputePeaks peaks = measure_peaks(*engine.machinery().pool, engine.numerics());
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,8 @@ class WeightReads : public MemoryReads {
 struct ComputePeaks {
   double int8_gops = 0, float_gops = 0;
 };
-// Takes about 10 ms.
-ComputePeaks measure_peaks(ThreadPool& pool);
+// Of the widest units that the kernels of these numerics may use: tiles of bytes where they are granted; bf16 with
+// `fast` alone. Takes about 10 ms.
+ComputePeaks measure_peaks(ThreadPool& pool, Numerics numerics);
 
 }  // namespace ridge

@@ -52,9 +52,13 @@ Result<std::vector<SweepModel>> sweep_models(const std::optional<Sweep>& sweep, 
   std::vector<SweepModel> models;
   for (const ModelShape& shape : shapes_of(sweep, base)) {
     RIDGE_TRY(check_random_model(shape));
-    models.push_back({.name = shape.name, .layers = shape.layers, .make = [shape] {
-                        return random_model(shape, {.name = shape.name});
-                      }});
+    models.push_back({.name = shape.name,
+                      .layers = shape.layers,
+                      .make =
+                          [shape](const std::atomic<bool>* interrupted) {
+                            return random_model(shape, {.name = shape.name, .interrupted = interrupted});
+                          },
+                      .shape = shape});
   }
   return models;
 }
@@ -68,7 +72,9 @@ Result<std::vector<SweepModel>> sweep_models(Sweep sweep, const std::string& pat
   auto add = [&](const std::string& name, const ModelChange& change) {
     models.push_back({.name = name,
                       .layers = change.layers != 0 ? change.layers : c.layers,
-                      .make = [path, change, name] { return change_model(path, change, {.name = name}); }});
+                      .make = [path, change, name](const std::atomic<bool>* interrupted) {
+                        return change_model(path, change, {.name = name, .interrupted = interrupted});
+                      }});
   };
   if (sweep == Sweep::depth) {
     for (uint32_t n : depths(c.layers)) add(depth_name(base, n), {.layers = n});

@@ -2,7 +2,7 @@
 // its turn comes, so that the disk holds one at a time.
 //
 //   for (const SweepModel& m : RIDGE_TRY(sweep_models(Sweep::depth, "model.gguf"))) {
-//     MadeModel made = RIDGE_TRY(m.make());
+//     MadeModel made = RIDGE_TRY(m.make(&interrupted));
 //     … measure made.path() as m.name …
 //   }
 #pragma once
@@ -20,7 +20,8 @@ namespace ridge {
 struct SweepModel {
   std::string name;
   uint32_t layers = 0;
-  std::function<Result<MadeModel>()> make;
+  std::function<Result<MadeModel>(const std::atomic<bool>* interrupted)> make;
+  std::optional<ModelShape> shape = {};  // of random ones
 };
 
 // Of a GGUF file. depth: 1, 2, 4 … layers of it and all; type: its weights in F16, Q8_0 and Q4_0; attention: random

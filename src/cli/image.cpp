@@ -4,14 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <tuple>
 
 #include "base/log.h"
 #include "cli/common.h"
 #include "cli/image.h"
 #include "cli/image_defaults.h"
+#include "cli/image_init.h"
 #include "cli/image_made.h"
 #include "cli/image_recipe.h"
 #include "cli/image_reference.h"
@@ -36,6 +40,8 @@ constexpr const char* kExamples =
     "                                       out-1.png to out-3.png, seeds 1 to 3\n"
     "  ridge image --bundle anima/ -p \"red apple\" --spectrum -o out.png\n"
     "                                       13 of 28 steps are computed\n"
+    "  ridge image --bundle anima/ -p \"a pear\" --init apple.png --strength 0.7 \\\n"
+    "    --mask white-where-the-apple-is.png -o pear.png\n"
     "  ridge image --repeat apple.png -o again.png     the same bytes again\n"
     "  ridge image --bundle anima/ --inputs in.safetensors --dump out.safetensors\n\n"
     "The PNG holds all that the picture was made from, as a text \"ridge\".\n"
@@ -43,6 +49,11 @@ constexpr const char* kExamples =
     "latents [16, height / 8, width / 8]; --dump gets every stage of the way.";
 
 constexpr uint32_t kMostBatch = 1000;
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
 
 struct Size {
   uint32_t width = 0, height = 0;
@@ -59,11 +70,18 @@ Result<Size> parse_size(const std::string& text) {
   return usage_error(fmt::format("--size {}: give width and height in pixels, such as 512x512", ridge::quoted(text)));
 }
 
+// As --size says; or as the picture to begin with has it; or as the bundle does.
+Result<Size> size_of(const ImageFlags& flags) {
+  if (!flags.size.empty()) return parse_size(flags.size);
+  if (!flags.init) return parse_size(RIDGE_TRY(default_size(flags.bundle)));
+  const PngSize size = RIDGE_TRY(init_size(*flags.init));
+  return Size{size.width, size.height};
+}
+
 Result<ImageRecipe> recipe_of(ImageFlags& flags) {
   RIDGE_TRY(require_utf8(*flags.prompt, "the prompt"));
   if (flags.negative) RIDGE_TRY(require_utf8(*flags.negative, "the negative prompt"));
-  if (flags.size.empty()) flags.size = RIDGE_TRY(default_size(flags.bundle));
-  const Size size = RIDGE_TRY(parse_size(flags.size));
+  const Size size = RIDGE_TRY(size_of(flags));
   ImageRecipe r{.prompt = *flags.prompt,
                 .negative = flags.negative.value_or(""),
                 .width = size.width,
@@ -72,7 +90,13 @@ Result<ImageRecipe> recipe_of(ImageFlags& flags) {
                 .cfg = flags.cfg,
                 .shift = flags.shift,
                 .sampler = RIDGE_TRY(parse_sampler(flags.sampler)),
-                .seed = flags.seed ? *flags.seed : std::random_device{}()};
+                .seed = flags.seed ? *flags.seed : std::random_device{}(),
+                .parts = {},
+                .init = flags.init,
+                .mask = flags.mask};
+  RIDGE_TRY(check_init_flags(flags));
+  if (!flags.loras.empty()) r.loras = flags.loras;
+  if (flags.init) r.strength = flags.strength.value_or(kUsualStrength);
   if (flags.spectrum) r.spectrum = RIDGE_TRY(parse_forecast(*flags.spectrum));
   RIDGE_TRY(find_parts(flags));
   r.parts = flags.parts;
@@ -112,9 +136,9 @@ Result<DrawRequest> request_of(const ImageFlags& flags, const ImageRecipe& r, st
   return request;
 }
 
-Error stopped(const ImageFlags& flags) {
-  return io_error(flags.preview.empty() ? "stopped by Ctrl-C: no picture is written"
-                                        : "stopped by Ctrl-C: no picture is written; the last preview stays");
+Error stopped(bool previewed) {
+  return io_error(previewed ? "stopped by Ctrl-C: no picture is written; the last preview stays"
+                            : "stopped by Ctrl-C: no picture is written");
 }
 
 // Before anything is drawn: every file can be written, and replaces neither an input nor another of them.
@@ -134,6 +158,16 @@ Result<void> check_outputs(const ImageFlags& flags) {
   return refuse_twice(outputs);
 }
 
+// The pictures to draw from. A budget that is too small says so before one is read that would not fit into it either.
+Result<void> add_init(const ImageOptions& options, const ImageRecipe& recipe, DrawRequest& request) {
+  if (recipe.init && options.memory) {
+    request.init = empty_init(recipe);
+    RIDGE_TRY(plan_drawing(options, request));
+  }
+  request.init = RIDGE_TRY(init_request(recipe, options.memory));
+  return {};
+}
+
 Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std::string& text) {
   ImageOptions options = RIDGE_TRY(image_options(flags));
   if (options.vae.empty()) return usage_error("a picture needs a VAE: give --bundle FOLDER or --vae");
@@ -148,13 +182,16 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
   for (const MadePicture& m : made) seeds.push_back(m.seed);
   DrawRequest request = RIDGE_TRY(request_of(flags, recipe, std::move(seeds)));
   request.capture = RIDGE_TRY(capture_request(flags, recipe));
-  request.preview = RIDGE_TRY(preview_request(flags));
+  bool previewed = false;
+  request.preview = RIDGE_TRY(preview_request(flags, previewed));
+  if (flags.reference) options.other_bytes += ImageReference::memory_bytes(request);
+  RIDGE_TRY(add_init(options, recipe, request));
   options.interrupted = &interrupt_flag();
-  StepBar bar(recipe.steps * (flags.reference ? uint64_t{2} : 1));
+  const size_t steps = RIDGE_TRY(check_drawing(request)).size() - 1;
+  StepBar bar(steps * (flags.reference ? 2 : 1));
   auto after_step = [&](const SampleStep& step, std::span<const float>) { return bar.after(step); };
   std::optional<ImageReference> reference;
   if (flags.reference) {
-    options.other_bytes += ImageReference::memory_bytes(request);
     // The larger of the two drawings: what does not fit is refused before the other is made.
     RIDGE_TRY(plan_drawing(options, request));
     reference = RIDGE_TRY(ImageReference::draw(options, request, after_step));
@@ -165,7 +202,7 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
     if (reference) reference->compare(step, x);
     return bar.after(step);
   });
-  if (!drawn.ok() && interrupt_flag()) return stopped(flags);
+  if (!drawn.ok() && interrupt_flag()) return stopped(previewed);
   const Drawing drawing = RIDGE_TRY(std::move(drawn));
   RIDGE_TRY(write_pictures(made, drawing));
   tell_pictures(recipe, made, drawing);
@@ -180,6 +217,19 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
 Result<void> check_reference(const ImageFlags& flags, const ImageRecipe& recipe) {
   if (!flags.reference || recipe.spectrum) return {};
   return usage_error("--reference: every step is computed, so this is the exact picture: give --spectrum too");
+}
+
+// The pictures that a recipe begins with may have moved as well; outputs replace neither.
+Result<void> move_init(ImageFlags& flags, ImageRecipe& recipe) {
+  for (auto [flag, of_recipe, name] :
+       {std::tuple(&flags.init, &recipe.init, "--init"), std::tuple(&flags.mask, &recipe.mask, "--mask")}) {
+    if (*flag && !*of_recipe) {
+      return usage_error(fmt::format("{} with --repeat: {} was drawn without one: leave it out", name, flags.repeat));
+    }
+    if (*flag) *of_recipe = *flag;
+    *flag = *of_recipe;
+  }
+  return {};
 }
 
 Result<void> run(ImageFlags flags) {
@@ -201,16 +251,21 @@ Result<void> run(ImageFlags flags) {
     return draw(flags, recipe, recipe_text(recipe));
   }
   const std::string text = RIDGE_TRY(text_of_picture(flags.repeat));
-  const ImageRecipe recipe = RIDGE_TRY(parse_recipe(text, flags.repeat));
+  ImageRecipe recipe = RIDGE_TRY(parse_recipe(text, flags.repeat));
   // Parts that flags name replace those of the recipe: the files may have moved.
   RIDGE_TRY(find_parts(flags));
   flags.parts.fill_from(recipe.parts);
+  RIDGE_TRY(move_init(flags, recipe));
+  flags.loras = recipe.loras.value_or(std::vector<std::string>());
   RIDGE_TRY(check_reference(flags, recipe));
-  const DrawRequest asked{.width = recipe.width,
-                          .height = recipe.height,
-                          .steps = recipe.steps,
-                          .cfg = static_cast<float>(recipe.cfg),
-                          .shift = static_cast<float>(recipe.shift)};
+  DrawRequest asked{.width = recipe.width,
+                    .height = recipe.height,
+                    .steps = recipe.steps,
+                    .cfg = static_cast<float>(recipe.cfg),
+                    .shift = static_cast<float>(recipe.shift)};
+  if (recipe.init) {
+    asked.init = InitRequest{.picture = {}, .strength = strength_of(recipe)};
+  }
   if (const auto drawable = check_drawing(asked); !drawable.ok()) {
     return bad_input(fmt::format("{}: its recipe cannot be drawn: {}", flags.repeat, drawable.error().message));
   }
@@ -222,7 +277,7 @@ Result<void> run(ImageFlags flags) {
 Result<void> refuse_beside_repeat(const CLI::App& command) {
   if (command.count("--repeat") == 0) return {};
   for (const char* flag : {"--prompt", "--negative", "--size", "--sampler", "--seed", "--steps", "--cfg", "--shift",
-                           "--batch", "--spectrum", "--inputs", "--dump"}) {
+                           "--batch", "--spectrum", "--strength", "--lora", "--inputs", "--dump"}) {
     if (command.count(flag) > 0) {
       return usage_error(fmt::format("{} with --repeat: the picture to repeat says it already: leave it out", flag));
     }
@@ -233,7 +288,8 @@ Result<void> refuse_beside_repeat(const CLI::App& command) {
 // Stages are of one plain run.
 Result<void> refuse_beside_stages(const CLI::App& command) {
   if (command.count("--inputs") + command.count("--dump") == 0) return {};
-  for (const char* flag : {"--batch", "--spectrum", "--reference", "--preview", "--capture", "--stats", "--json"}) {
+  for (const char* flag : {"--batch", "--spectrum", "--reference", "--init", "--strength", "--mask", "--preview",
+                           "--capture", "--stats", "--json"}) {
     if (command.count(flag) > 0) {
       return usage_error(fmt::format("{} with --inputs and --dump: stages have none of it: leave it out", flag));
     }
@@ -245,6 +301,9 @@ void add_picture_flags(CLI::App& command, ImageFlags& flags) {
   command.add_option("-p,--prompt", flags.prompt, "what to draw")->type_name("TEXT");
   command.add_option("-n,--negative", flags.negative, "what not")->type_name("TEXT");
   command.add_option("--size", flags.size, "in pixels (the bundle's, or 512x512)")->type_name("WxH");
+  command.add_option("--init", flags.init, "draw from this picture, scaled and cut to the size")->type_name("PNG");
+  command.add_option("--strength", flags.strength, "how far from it, above 0 to 1 (0.6)")->type_name("X");
+  command.add_option("--mask", flags.mask, "redraw only where this is white")->type_name("PNG");
   command.add_option("--sampler", flags.sampler, "euler, euler_a, dpmpp_2m or er_sde")->type_name("NAME");
   command.add_option("--seed", flags.seed, "the same seed, the same picture")->type_name("N");
   command.add_option("--batch", flags.batch, "so many pictures, of seeds N, N + 1, …")->type_name("K");
@@ -276,11 +335,31 @@ Result<void> find_parts(ImageFlags& flags) {
 Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag) {
   const ImageBundle& parts = flags.parts;
   std::vector<GgufFile> sources;
-  for (const std::string& part : {parts.model, parts.text_encoder, parts.vae, parts.tokenizer_qwen, parts.tokenizer_t5,
-                                  flags.inputs, flags.repeat, defaults_file(flags.bundle)}) {
+  for (const std::string& part :
+       {parts.model, parts.text_encoder, parts.vae, parts.tokenizer_qwen, parts.tokenizer_t5, flags.inputs,
+        flags.repeat, flags.init.value_or(""), flags.mask.value_or(""), defaults_file(flags.bundle)}) {
     if (!part.empty()) sources.push_back({.path = part, .bytes = 0});
   }
+  for (const std::string& lora : flags.loras) sources.push_back({.path = RIDGE_TRY(parse_lora(lora)).path, .bytes = 0});
   return refuse_overwriting(path, sources, flag);
+}
+
+// The last colon may be part of a name: then no number follows it.
+Result<LoraFile> parse_lora(const std::string& text) {
+  constexpr double kStrongest = 100;
+  LoraFile lora{.path = text};
+  const size_t colon = text.rfind(':');
+  if (colon != std::string::npos && text.find('/', colon) == std::string::npos && !is_file(text)) {
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, lora.strength);
+    if (error != std::errc() || rest != end || !(std::fabs(lora.strength) <= kStrongest)) {
+      return usage_error(fmt::format("--lora {}: expected FILE:STRENGTH, a number from -{} to {}", ridge::quoted(text),
+                                     kStrongest, kStrongest));
+    }
+    lora.path.resize(colon);
+  }
+  if (lora.path.empty()) return usage_error(fmt::format("--lora {}: names no file", ridge::quoted(text)));
+  return lora;
 }
 
 Result<ImageOptions> image_options(const ImageFlags& flags) {
@@ -293,9 +372,12 @@ Result<ImageOptions> image_options(const ImageFlags& flags) {
   if (flags.parts.model.empty() || flags.parts.text_encoder.empty()) {
     return usage_error("give --bundle FOLDER, or --model and --text-encoder");
   }
+  std::vector<LoraFile> loras;
+  for (const std::string& lora : flags.loras) loras.push_back(RIDGE_TRY(parse_lora(lora)));
   return ImageOptions{.model = flags.parts.model,
                       .text_encoder = flags.parts.text_encoder,
                       .vae = flags.parts.vae,
+                      .loras = std::move(loras),
                       .memory = engine.memory,
                       .threads = engine.threads,
                       .cpus = engine.cpus,
@@ -311,6 +393,9 @@ void add_image(CLI::App& app) {
   command->add_option("--bundle", flags->bundle, "folder with all parts of the model")->type_name("FOLDER");
   command->add_option("--model", flags->parts.model, "the diffusion model")->type_name("FILE");
   command->add_option("--text-encoder", flags->parts.text_encoder, "its Qwen3")->type_name("FILE");
+  command->add_option("--lora", flags->loras, "changes the model so; FILE:0.8, may be repeated")
+      ->type_name("FILE[:X]")
+      ->allow_extra_args(false);
   command->add_option("--vae", flags->parts.vae, "its VAE; without one there is no picture")->type_name("FILE");
   command->add_option("--tokenizer-qwen", flags->parts.tokenizer_qwen, "its tokenizer.json")->type_name("FILE");
   command->add_option("--tokenizer-t5", flags->parts.tokenizer_t5, "its spiece.model")->type_name("FILE");

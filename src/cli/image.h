@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/image_bundle.h"
@@ -20,7 +21,10 @@ struct ImageFlags {
   std::string inputs, dump;                     // stages
   std::optional<std::string> prompt, negative;  // pictures
   std::string repeat, output;
-  std::string size;  // empty: what the bundle says
+  std::optional<std::string> init, mask;  // pictures to draw from
+  std::optional<double> strength;
+  std::vector<std::string> loras;  // FILE or FILE:STRENGTH
+  std::string size;                // empty: what the bundle says
   std::string sampler = "euler";
   std::optional<std::string> spectrum;
   bool reference = false, json = false, stats = false;
@@ -42,6 +46,8 @@ struct ImageFlags {
 Result<void> find_parts(ImageFlags& flags);
 // Usage error if writing to `path` would replace a part of the model, or what is drawn from.
 Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag);
+// "style.safetensors:0.8"; a strength of 1 where none is given. Usage error for a strength that is no number.
+Result<LoraFile> parse_lora(const std::string& text);
 // Of flags whose parts are found: usage error without a model and a text encoder.
 Result<ImageOptions> image_options(const ImageFlags& flags);
 

@@ -24,9 +24,8 @@ std::string written(const std::vector<MadePicture>& made) {
 void tell_forecast(const ImageRecipe& recipe, const Drawing& drawing) {
   if (!recipe.spectrum) return;
   const auto computed = std::count(drawing.computed_steps.begin(), drawing.computed_steps.end(), true);
-  const auto predicted = recipe.steps - computed;
-  note(fmt::format("--spectrum: {} of {} are computed, {} predicted", computed, counted(recipe.steps, "step"),
-                   predicted));
+  const size_t steps = drawing.computed_steps.size(), predicted = steps - static_cast<size_t>(computed);
+  note(fmt::format("--spectrum: {} of {} are computed, {} predicted", computed, counted(steps, "step"), predicted));
   if (drawing.fell_back) {
     note(fmt::format("--spectrum: {} asks several times a step, so that nothing can be predicted: all was computed",
                      name_of(recipe.sampler)));
@@ -66,8 +65,9 @@ Result<void> write_pictures(const std::vector<MadePicture>& made, const Drawing&
 void tell_pictures(const ImageRecipe& recipe, const std::vector<MadePicture>& made, const Drawing& drawing) {
   const ImageTimes& t = drawing.times;
   note(fmt::format("{}: {} steps of {:.2f} s, encoding {:.2f} s, conditioning {:.2f} s, decoding {:.2f} s",
-                   written(made), recipe.steps, seconds(t.denoise) / static_cast<double>(t.evaluations),
-                   seconds(t.encode), seconds(t.condition), seconds(t.decode)));
+                   written(made), drawing.computed_steps.size(),
+                   seconds(t.denoise) / static_cast<double>(t.evaluations), seconds(t.encode), seconds(t.condition),
+                   seconds(t.decode)));
   tell_forecast(recipe, drawing);
   if (drawing.captured_files > 0) {
     note(fmt::format("--capture: inputs of the feed-forward matrices, {} of {} in all",
@@ -85,6 +85,7 @@ nlohmann::ordered_json pictures_json(const std::vector<MadePicture>& made, const
                                 {"seconds",
                                  {{"encode", seconds(t.encode)},
                                   {"condition", seconds(t.condition)},
+                                  {"picture", seconds(t.picture)},
                                   {"load", seconds(t.load)},
                                   {"steps", seconds(drawing.sampling)},
                                   {"decode", seconds(t.decode)}}}};

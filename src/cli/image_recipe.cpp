@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,10 @@ void for_each_field(Recipe& r, Visit visit) {
   visit("vae", r.parts.vae);
   visit("tokenizer_qwen", r.parts.tokenizer_qwen);
   visit("tokenizer_t5", r.parts.tokenizer_t5);
+  visit("init", r.init);
+  visit("strength", r.strength);
+  visit("mask", r.mask);
+  visit("loras", r.loras);
   visit("spectrum", r.spectrum);
 }
 
@@ -40,6 +45,12 @@ bool read(const ordered_json& value, double& out) {
   if (value.is_number()) out = value.get<double>();
   return value.is_number();
 }
+bool read(const ordered_json& value, std::vector<std::string>& out) {
+  const bool strings =
+      value.is_array() && std::all_of(value.begin(), value.end(), [](const ordered_json& v) { return v.is_string(); });
+  if (strings) out = value.get<std::vector<std::string>>();
+  return strings;
+}
 bool read(const ordered_json& value, uint64_t& out) {
   if (value.is_number_unsigned()) out = value.get<uint64_t>();
   return value.is_number_unsigned();
@@ -50,7 +61,7 @@ bool read(const ordered_json& value, uint32_t& out) {
   out = static_cast<uint32_t>(wide);
   return true;
 }
-bool read(const ordered_json& value, std::optional<ForecastOptions>& out) {
+bool read(const ordered_json& value, ForecastOptions& out) {
   if (!value.is_string()) return false;
   Result<ForecastOptions> forecast = parse_forecast(value.get<std::string>());
   if (forecast.ok()) out = forecast.value();
@@ -65,8 +76,20 @@ bool read(const ordered_json& value, SamplerKind& out) {
 
 // What a picture need not have.
 template <class Field>
-constexpr bool is_optional(const Field&) {
-  return std::is_same_v<Field, std::optional<ForecastOptions>>;
+struct IsOptional : std::false_type {};
+template <class Value>
+struct IsOptional<std::optional<Value>> : std::true_type {};
+
+template <class Value>
+bool read(const ordered_json& value, std::optional<Value>& out) {
+  return read(value, out.emplace());
+}
+
+ordered_json written(SamplerKind kind) { return name_of(kind); }
+ordered_json written(const ForecastOptions& forecast) { return text_of(forecast); }
+template <class Field>
+ordered_json written(const Field& field) {
+  return field;
 }
 
 }  // namespace
@@ -74,12 +97,10 @@ constexpr bool is_optional(const Field&) {
 std::string recipe_text(const ImageRecipe& recipe) {
   ordered_json out{{"version", kVersion}};
   for_each_field(recipe, [&](const char* name, const auto& field) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, SamplerKind>) {
-      out[name] = name_of(field);
-    } else if constexpr (std::is_same_v<std::decay_t<decltype(field)>, std::optional<ForecastOptions>>) {
-      if (field) out[name] = text_of(*field);
+    if constexpr (IsOptional<std::decay_t<decltype(field)>>::value) {
+      if (field) out[name] = written(*field);
     } else {
-      out[name] = field;
+      out[name] = written(field);
     }
   });
   // Names of files may be no UTF-8; prompts have been checked.
@@ -97,7 +118,8 @@ Result<ImageRecipe> parse_recipe(std::string_view text, std::string_view where) 
   ImageRecipe out;
   const char* broken = nullptr;
   for_each_field(out, [&](const char* name, auto& field) {
-    if (broken != nullptr || (!all.contains(name) && is_optional(field))) return;
+    constexpr bool kOptional = IsOptional<std::decay_t<decltype(field)>>::value;
+    if (broken != nullptr || (!all.contains(name) && kOptional)) return;
     if (!all.contains(name) || !read(all[name], field)) broken = name;
   });
   if (broken == nullptr) return out;

@@ -3,6 +3,8 @@
 //   {"version": 1, "prompt": "…", "negative": "…", "width": 512, "height": 512, "steps": 28, "cfg": 4.0, "shift": 3.0,
 //    "sampler": "euler", "seed": 42, "model": "…", "text_encoder": "…", "vae": "…", "tokenizer_qwen": "…",
 //    "tokenizer_t5": "…",                                                         (files as they were named)
+//    "init": "in.png", "strength": 0.6, "mask": "mask.png",          (only where drawn from a picture)
+//    "loras": ["style.safetensors:0.8"],                                 (only with --lora)
 //    "spectrum": "latent,warmup=4,…"}                          (only where steps were predicted: every setting)
 //
 // Not for: what does not change the picture (memory, threads, instructions).
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/image_bundle.h"
@@ -22,6 +25,7 @@
 
 namespace ridge::cli {
 
+inline constexpr double kUsualStrength = 0.6;
 inline constexpr std::string_view kRecipeKey = "ridge";
 
 struct ImageRecipe {
@@ -31,6 +35,9 @@ struct ImageRecipe {
   SamplerKind sampler = SamplerKind::euler;
   uint64_t seed = 0;
   ImageBundle parts;
+  std::optional<std::string> init, mask;
+  std::optional<double> strength;
+  std::optional<std::vector<std::string>> loras;  // FILE:STRENGTH
   std::optional<ForecastOptions> spectrum;
 };
 

@@ -160,6 +160,7 @@ Result<void> denoise(ImageModel& model, std::span<const float> sigmas, std::opti
 Result<void> run_stages(const ImageFlags& flags) {
   const bool guided = flags.cfg != 1;
   ImageOptions options = RIDGE_TRY(image_options(flags));
+  options.interrupted = &interrupt_flag();
   RIDGE_TRY(check_output(flags.dump, "--dump"));
   RIDGE_TRY(refuse_parts(flags, flags.dump, "--dump"));
   const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(flags.steps, static_cast<float>(flags.shift)));

@@ -29,7 +29,7 @@ Result<std::optional<CaptureOptions>> capture_request(const ImageFlags& flags, c
   return std::optional(std::move(capture));
 }
 
-Result<std::optional<PreviewRequest>> preview_request(const ImageFlags& flags) {
+Result<std::optional<PreviewRequest>> preview_request(const ImageFlags& flags, bool& shown) {
   if (flags.preview.empty()) {
     if (!flags.preview_every) return std::optional<PreviewRequest>();
     return usage_error("--preview-every says when there is a preview: give --preview FILE too");
@@ -37,8 +37,11 @@ Result<std::optional<PreviewRequest>> preview_request(const ImageFlags& flags) {
   PreviewRequest preview;
   if (flags.preview_every) preview.every = *flags.preview_every;
   if (preview.every == 0) return usage_error("--preview-every 0: give 1 or more steps");
-  preview.show = [names = picture_names(flags.preview, flags.batch)](size_t picture, const Image& image) {
-    return write_png(names[picture], image);
+  preview.show = [names = picture_names(flags.preview, flags.batch), &shown](size_t picture,
+                                                                             const Image& image) -> Result<void> {
+    RIDGE_TRY(write_png(names[picture], image));
+    shown = true;
+    return {};
   };
   return std::optional(std::move(preview));
 }

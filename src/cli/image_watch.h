@@ -2,8 +2,9 @@
 // (--capture).
 //
 //   request.capture = RIDGE_TRY(capture_request(flags, recipe));
-//   request.preview = RIDGE_TRY(preview_request(flags));
-//   StepBar bar(recipe.steps);
+//   bool shown = false;
+//   request.preview = RIDGE_TRY(preview_request(flags, shown));
+//   StepBar bar(steps);
 //   …draw_pictures(options, request, [&](const SampleStep& step, std::span<const float>) { return bar.after(step); });
 #pragma once
 
@@ -19,8 +20,9 @@ namespace ridge::cli {
 
 // Nothing where the flag is not given. Usage errors for flags that contradict each other or name files in use.
 Result<std::optional<CaptureOptions>> capture_request(const ImageFlags& flags, const ImageRecipe& recipe);
-// Previews go to files of their own, one for each picture; a newer one replaces the last.
-Result<std::optional<PreviewRequest>> preview_request(const ImageFlags& flags);
+// Previews go to files of their own, one for each picture; a newer one replaces the last. `shown` becomes true with the
+// first, and outlives the drawing.
+Result<std::optional<PreviewRequest>> preview_request(const ImageFlags& flags, bool& shown);
 
 // The bar of so many steps of one or more runs, with seconds per step.
 class StepBar {

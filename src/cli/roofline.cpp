@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "analyze/kernel_bench.h"
+#include "analyze/paper_compat.h"
 #include "analyze/roofline_analytic.h"
 #include "analyze/roofline_run.h"
 #include "analyze/roofline_sweep.h"
@@ -40,7 +41,8 @@ constexpr const char* kExamples =
     "  ridge roofline model.gguf --sweep depth -o report.html\n"
     "  ridge roofline model.gguf --db runs.sqlite --label before\n"
     "  ridge roofline --history --db runs.sqlite\n"
-    "  ridge roofline --paper-compat\n\n"
+    "  ridge roofline --paper-compat\n"
+    "  ridge roofline model.gguf --sweep type --paper-compat\n\n"
     "A model may be a shape without weights: shape:NAME, or a .json file that\n"
     "describes one; without --machine it is run with random weights.\n"
     "Exit code 70: a point lies above its roof, so something is counted or\n"
@@ -94,9 +96,14 @@ Result<ModelShape> shape_named(const std::string& model) {
   return usage_error(fmt::format("{}: no such shape; there are {}, or name a .json file", model, names));
 }
 
+struct CountedModel {
+  std::unique_ptr<Model> model;
+  std::optional<ModelShape> shape;  // where it is nothing else
+};
+
 // The models of an argument: one, or the variants of a sweep.
-Result<std::vector<std::unique_ptr<Model>>> models_of(const std::string& name, const std::optional<Sweep>& sweep) {
-  std::vector<std::unique_ptr<Model>> models;
+Result<std::vector<CountedModel>> models_of(const std::string& name, const std::optional<Sweep>& sweep) {
+  std::vector<CountedModel> models;
   if (!is_shape(name)) {
     if (sweep && is_of_shapes(*sweep)) {
       return usage_error(
@@ -104,14 +111,29 @@ Result<std::vector<std::unique_ptr<Model>>> models_of(const std::string& name, c
                       "instead of {}, or leave --machine out to measure it",
                       name_of(*sweep), name));
     }
-    models.push_back(RIDGE_TRY(Model::open(RIDGE_TRY(resolve_model(name)))));
+    models.push_back({RIDGE_TRY(Model::open(RIDGE_TRY(resolve_model(name)))), std::nullopt});
     return models;
   }
   const ModelShape shape = RIDGE_TRY(shape_named(name));
   std::vector<ModelShape> variants = {shape};
   if (sweep && is_of_shapes(*sweep)) variants = sweep_shapes(*sweep, shape);
-  for (const ModelShape& v : variants) models.push_back(RIDGE_TRY(make_shape_model(v)));
+  for (const ModelShape& v : variants) models.push_back({RIDGE_TRY(make_shape_model(v)), v});
   return models;
+}
+
+// The paper's column beside the points from `first` on.
+void add_compat(const Model& model, const std::optional<ModelShape>& known, size_t first, RooflineReport& report) {
+  std::optional<ModelShape> shape = known;
+  if (!shape) {
+    Result<ModelShape> read = shape_of(model);
+    if (read.ok()) shape = std::move(read).value();
+  }
+  if (shape && shape->experts == 0) {
+    add_compat_rows(model, *shape, first, report);
+    return;
+  }
+  note(fmt::format("{}: --paper-compat knows plain attention and latents without experts: no column for it",
+                   model.config().name));
 }
 
 // Over depth, the time of a token is that of the head and the start, and as much again for every layer.
@@ -143,7 +165,8 @@ Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, Roof
     machines.push_back(RIDGE_TRY(load_profile(RIDGE_TRY(resolve_profile(machine)))));
   for (const std::string& name : flags.models) {
     std::map<std::string, uint32_t> layers;
-    for (const auto& model : RIDGE_TRY(models_of(name, sweep))) {
+    for (const auto& [model, shape] : RIDGE_TRY(models_of(name, sweep))) {
+      const size_t first = report.points.size();
       report.models.push_back({.name = model->config().name,
                                .architecture = model->config().architecture,
                                .path = name,
@@ -152,6 +175,7 @@ Result<void> compute(const Flags& flags, const std::optional<Sweep>& sweep, Roof
       for (const MachineProfile& machine : machines) {
         RIDGE_TRY(add_analytic_points(*model, machine, options, report));
       }
+      if (flags.paper) add_compat(*model, shape, first, report);
     }
     if (sweep != Sweep::depth) continue;
     for (const MachineProfile& machine : machines) note_depth(report, machine.name, layers);
@@ -209,15 +233,23 @@ Result<void> measure(const Flags& flags, const std::optional<Sweep>& sweep, Roof
     engine.model = job.model;
     std::optional<MadeModel> made;
     if (job.made) {
-      made.emplace(RIDGE_TRY(job.made->make()));
+      Result<MadeModel> file = job.made->make(options.interrupted);
+      report.interrupted = interrupt_flag();
+      if (report.interrupted) return {};
+      made.emplace(RIDGE_TRY(std::move(file)));
       engine.model = made->path();
       layers[job.made->name] = job.made->layers;
     }
     options.engine = RIDGE_TRY(engine_options(engine));
     for (int count : threads) {
       if (count > 0) options.engine.threads = count;
+      const size_t first = report.points.size();
       RIDGE_TRY(measure_roofline(options, report));
       report.models.back().path = job.model;
+      if (flags.paper) {
+        const std::unique_ptr<Model> model = RIDGE_TRY(Model::open(options.engine.path));
+        add_compat(*model, job.made ? job.made->shape : std::nullopt, first, report);
+      }
       if (report.interrupted) return {};
     }
   }
@@ -254,6 +286,7 @@ std::string command_of(const Flags& flags) {
   for (const std::string& model : flags.models) text += " " + model;
   if (!flags.machines.empty()) text += fmt::format(" --machine {}", fmt::join(flags.machines, " "));
   if (flags.sweep) text += " --sweep " + *flags.sweep;
+  if (flags.paper) text += " --paper-compat";
   text += fmt::format(" --scenarios {} --lengths {} -n {} -r {}", flags.scenarios, flags.lengths, flags.decode_tokens,
                       flags.repetitions);
   if (flags.engine.threads) text += fmt::format(" -t {}", *flags.engine.threads);
@@ -282,8 +315,9 @@ Result<void> verdict(const RooflineReport& report) {
 // What was kept before; nothing is measured.
 Result<void> history(const Flags& flags, RooflineFormat format) {
   if (!flags.db) return usage_error("--history: name the SQLite file of earlier runs with --db");
-  if (flags.html || flags.svg || flags.sweep || flags.label || !flags.machines.empty()) {
-    return usage_error("--history prints what was kept: leave -o, --svg, --sweep, --label and --machine out");
+  if (flags.html || flags.svg || flags.sweep || flags.label || flags.paper || !flags.machines.empty()) {
+    return usage_error(
+        "--history prints what was kept: leave -o, --svg, --sweep, --label, --paper-compat and --machine out");
   }
   const RooflineStore store = RIDGE_TRY(RooflineStore::open_existing(*flags.db));
   return print(roofline_history(RIDGE_TRY(store.history(flags.models)), format));
@@ -299,9 +333,10 @@ Result<void> keep(const Flags& flags, RooflineStore& store, const RooflineReport
 
 Result<void> run(const Flags& flags) {
   const RooflineFormat format = RIDGE_TRY(format_of(flags));
-  if (flags.paper) {
-    if (!flags.models.empty()) return usage_error("--paper-compat speaks of the paper's models: leave MODEL out");
-    if (format == RooflineFormat::csv) return usage_error("--paper-compat prints tables, or JSON with --json");
+  if (flags.paper && format == RooflineFormat::csv) {
+    return usage_error("--paper-compat prints tables, or JSON with --json");
+  }
+  if (flags.paper && flags.models.empty() && !flags.history) {
     return print(format == RooflineFormat::json ? paper_json().dump(2) + "\n" : paper_text());
   }
   if (flags.history) return history(flags, format);
@@ -350,7 +385,7 @@ void add_roofline(CLI::App& app) {
   add("--db", flags->db, "FILE", "also keep the points in this SQLite file");
   add("--label", flags->label, "NAME", "name of this run in it");
   command->add_flag("--history", flags->history, "compare the runs kept in it, of these models or all");
-  command->add_flag("--paper-compat", flags->paper, "the figures of RooflineBench, and the physical ones");
+  command->add_flag("--paper-compat", flags->paper, "RooflineBench's figures of MODEL, or the paper's own");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_flag("--csv", flags->csv, "print comma-separated values");
   command->footer(kExamples);

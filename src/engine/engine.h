@@ -98,6 +98,7 @@ class Engine {
   const LiveStats* live() const { return live_ ? &live_->stats() : nullptr; }
   // What was visited, pass by pass; nullptr unless EngineOptions::record.
   const RecordingSource* recording() const { return recorder_.get(); }
+  RecordingSource* recording() { return recorder_.get(); }
   uint64_t budget() const { return budget_; }
   Numerics numerics() const { return options_.numerics; }
   const std::string& budget_reason() const { return budget_reason_; }

@@ -36,6 +36,14 @@ struct PreviewRequest {
   std::function<Result<void>(size_t picture, const Image& image)> show;  // its error ends the drawing
 };
 
+// A drawing that begins with a picture instead of noise alone.
+struct InitRequest {
+  Image picture;  // RGB, of the drawing's size
+  float strength = 1;  // 0 < s ≤ 1: of the steps the last ⌈s · steps⌉ are done, from the picture with the first's noise
+  // Of one channel and the same size: 255 where the picture is redrawn, 0 where it stays; empty: redrawn everywhere.
+  Image mask = {};
+};
+
 struct DrawRequest {
   PromptIds prompt;
   PromptIds negative;                  // what guidance leads away from; not read with cfg = 1
@@ -46,6 +54,7 @@ struct DrawRequest {
   ImageSamplerOptions sampler;         // with a seed for each picture
   // [pictures, 16, height / 8, width / 8] to begin with instead of the seeds' own noise; empty: that.
   std::vector<float> noise = {};
+  std::optional<InitRequest> init = {};
   std::optional<ForecastOptions> forecast = {};  // most steps are predicted
   std::optional<PreviewRequest> preview = {};
   std::optional<CaptureOptions> capture = {};  // not with a forecast: what is predicted has no inputs
@@ -66,8 +75,8 @@ struct Drawing {
 // that ImageModel says. `options.vae` is needed, `options.other_bytes` is what the caller itself holds. `after_step` is
 // called as each step is done, with the latents as they now are; its error ends the drawing.
 Result<Drawing> draw_pictures(const ImageOptions& options, const DrawRequest& request, StepFunction after_step);
-// What of it can be refused before anything is read or drawn: the numbers alone, which gives the noise levels, and with
-// them files and memory.
+// What of it can be refused before anything is read or drawn: the numbers alone, which gives the noise levels of the
+// steps that are done and the last, 0; and with them files and memory.
 Result<std::vector<float>> check_drawing(const DrawRequest& request);
 Result<void> plan_drawing(const ImageOptions& options, const DrawRequest& request);
 

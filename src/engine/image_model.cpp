@@ -74,9 +74,10 @@ Result<std::unique_ptr<ImageModel>> ImageModel::open(const ImageOptions& options
   model->watch_.times = options.times;
   model->watch_.interrupted = options.interrupted;
   model->job_ = job;
-  model->anima_ = RIDGE_TRY(Anima::open(options.model));
+  model->anima_ = RIDGE_TRY(Anima::open(options.model, options.loras));
   model->qwen_ = RIDGE_TRY(Model::from_gguf(RIDGE_TRY(open_text_encoder(options.text_encoder))));
-  if (!options.vae.empty()) model->vae_ = RIDGE_TRY(Vae::open(options.vae));
+  if (!options.vae.empty()) model->vae_ = RIDGE_TRY(Vae::open(options.vae, VaeSide::decoder));
+  if (options.picture != nullptr) model->encoder_ = RIDGE_TRY(Vae::open(options.vae, VaeSide::encoder));
   RIDGE_TRY(model->check_job());
   RIDGE_TRY(model->choose_machine());
   model->lay_out();
@@ -257,18 +258,24 @@ Result<void> ImageModel::plan() {
   Account held;
   held.add("program and libraries", process_.mapped_files);
   held.add("metadata and heap", process_.anonymous);
-  const uint64_t others = options_.other_bytes + (options_.beside ? options_.beside(shape()) : 0);
+  const uint64_t others = options_.other_bytes + (options_.beside ? options_.beside(shape()) : 0) +
+                          (encoder_ ? latent_floats() * sizeof(float) : 0);
   held.add("latents, keys and modulations", Slab::charge(buffer_bytes_) + others);
   const Account denoising = RIDGE_TRY(plan_last(held));
-  RIDGE_TRY(check_budget(held, denoising));
-  for (Phase* phase : {encode_.get(), condition_.get()}) RIDGE_TRY(phase->plan(held));
-  RIDGE_TRY(denoise_->plan(denoising));
-  if (vae_) plan_decoding(held);
-  return {};
+  auto planned = plan_phases(held, denoising);
+  if (planned.ok() || planned.error().code != ErrorCode::does_not_fit) return planned;
+  const Error named = refusal(held, denoising);
+  return named.message.empty() ? planned.error() : named;
 }
 
-// One refusal for all phases: the budget that it names is enough for each of them.
-Result<void> ImageModel::check_budget(const Account& held, const Account& denoising) {
+Result<void> ImageModel::plan_phases(const Account& held, const Account& denoising) {
+  for (Phase* phase : {encode_.get(), condition_.get()}) RIDGE_TRY(phase->plan(held));
+  RIDGE_TRY(denoise_->plan(denoising));
+  return plan_bands(held);
+}
+
+// One refusal for all phases: the budget that it names is enough for each of them. Empty where that is there.
+Error ImageModel::refusal(const Account& held, const Account& denoising) {
   std::string_view name;
   Account most;
   auto consider = [&](std::string_view of, Account least) {
@@ -276,48 +283,65 @@ Result<void> ImageModel::check_budget(const Account& held, const Account& denois
   };
   for (Phase* phase : {encode_.get(), condition_.get()}) consider(phase->name(), phase->smallest(held));
   consider(denoise_->name(), denoise_->smallest(denoising));
-  if (vae_) {
-    std::vector<LatentSize> sizes = {{job_.height, job_.width}};
-    if (options_.previews) sizes.push_back(kPreviewProbe);
-    for (LatentSize size : sizes) {
-      Account least = decoding_account(held);
-      least.add("planes of the VAE, in the thinnest bands",
-                vae_->workspace_bytes(size, vae_->most_bands(size), pool_->size()));
-      least.add("page tables and reserve", kReserve + (least.total() + kReserve) / 255 + 1);
-      consider("the VAE", std::move(least));
-    }
+  for (const VaeWork& work : vae_work()) {
+    Account least = vae_account(held, work);
+    least.add("planes of the VAE, in the thinnest bands",
+              work.vae->workspace_bytes(work.size, Vae::most_bands(work.size), pool_->size()));
+    least.add("page tables and reserve", kReserve + (least.total() + kReserve) / 255 + 1);
+    consider("the VAE", std::move(least));
   }
-  if (most.total() <= machine_.budget) return {};
+  if (most.total() <= machine_.budget) return does_not_fit("");
   Error error = refuse_budget(machine_.budget, machine_.budget_reason, most, Phase::kNeedsLess);
   error.message = fmt::format("{}: {}", name, error.message);
   return error;
 }
 
-Account ImageModel::decoding_account(Account held) const {
-  held.add("weights of the VAE", vae_->weight_bytes());
+std::vector<ImageModel::VaeWork> ImageModel::vae_work() {
+  const LatentSize size{job_.height, job_.width};
+  std::vector<VaeWork> all;
+  if (vae_) all.push_back({&*vae_, size, &bands_});
+  if (options_.previews) all.push_back({&*vae_, kPreviewProbe, &probe_bands_});
+  if (encoder_) all.push_back({&*encoder_, size, &encoder_bands_});
+  return all;
+}
+
+Account ImageModel::vae_account(Account held, const VaeWork& work) const {
+  held.add("weights of the VAE", work.vae->weight_bytes());
+  const uint64_t pixels = uint64_t{Vae::kScale} * Vae::kScale * work.size.height * work.size.width;
+  // Of a picture to encode the bytes are there already. A probe is decoded beside its latent and its patches.
   const uint64_t probe =
-      options_.previews ? (kPreviewChannels + 3 * 64) * kPreviewProbe.height * kPreviewProbe.width : 0;
-  held.add("the picture", std::max<uint64_t>(picture_floats(), probe) * sizeof(float));
+      work.bands == &probe_bands_ ? kPreviewChannels * kPreviewProbe.height * kPreviewProbe.width : 0;
+  if (work.bands != &encoder_bands_) held.add("the picture", (3 * pixels + probe) * sizeof(float));
   held.add("threads", static_cast<uint64_t>(pool_->size()) * kThreadStack);
   return held;
 }
 
 // As few bands as the budget allows: each one more computes the lines between two of them twice.
-void ImageModel::plan_decoding(const Account& held) {
-  const uint64_t taken = decoding_account(held).total() + kReserve + machine_.budget / 256;
-  auto fewest = [&](LatentSize size) {
-    const auto bands = vae_->bands_within(machine_.budget - std::min(machine_.budget, taken), size, pool_->size());
-    RIDGE_CHECK(bands.has_value(), "check_budget() has found room for the thinnest");
-    return *bands;
-  };
-  bands_ = fewest({job_.height, job_.width});
-  if (options_.previews) probe_bands_ = fewest(kPreviewProbe);
+Result<void> ImageModel::plan_bands(const Account& held) {
+  for (const VaeWork& work : vae_work()) {
+    const uint64_t taken = vae_account(held, work).total() + kReserve + machine_.budget / 256;
+    const auto bands =
+        work.vae->bands_within(machine_.budget - std::min(machine_.budget, taken), work.size, pool_->size());
+    if (!bands) return does_not_fit("the planes of the VAE do not fit");
+    *work.bands = *bands;
+  }
+  return {};
+}
+
+// Only its latent stays.
+Result<void> ImageModel::encode_picture() {
+  RIDGE_TRY(encoder_->load(kernels_.kernels));
+  picture_latent_.resize(latent_floats());
+  RIDGE_TRY(
+      encoder_->encode(*options_.picture, {job_.height, job_.width}, encoder_bands_, vae_machine(), picture_latent_));
+  encoder_.reset();
+  return {};
 }
 
 // With a VAE of its own: the weights are gone before those of the transformer come.
 Result<void> ImageModel::fit_colours() {
-  const VaeMachine machine{.kernels = &kernels_.kernels, .pool = pool_.get()};
-  Vae vae = RIDGE_TRY(Vae::open(options_.vae));
+  const VaeMachine machine = vae_machine();
+  Vae vae = RIDGE_TRY(Vae::open(options_.vae, VaeSide::decoder));
   RIDGE_TRY(vae.load(kernels_.kernels));
   colours_ = RIDGE_TRY(fit_latent_colours([&](std::span<const float> latent, std::span<float> picture) {
     return vae.decode(latent, kPreviewProbe, probe_bands_, machine, picture);
@@ -352,6 +376,8 @@ Result<void> ImageModel::prepare() {
   lap(times_.condition);
   if (options_.previews) RIDGE_TRY(fit_colours());
   lap(times_.preview);
+  if (encoder_) RIDGE_TRY(encode_picture());
+  lap(times_.picture);
   if (last_) RIDGE_TRY(last_->open());
   RIDGE_TRY(denoise_->open());
   lap(times_.load);
@@ -455,7 +481,7 @@ Result<void> ImageModel::decode(std::span<const float> latent, std::span<float> 
   const auto start = std::chrono::steady_clock::now();
   denoise_->close();
   if (last_) last_->close();
-  const VaeMachine machine{.kernels = &kernels_.kernels, .pool = pool_.get()};
+  const VaeMachine machine = vae_machine();
   if (!vae_loaded_) RIDGE_TRY(vae_->load(kernels_.kernels));
   vae_loaded_ = true;
   RIDGE_TRY(vae_->decode(latent, {job_.height, job_.width}, bands_, machine, picture));

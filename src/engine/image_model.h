@@ -32,9 +32,10 @@ namespace ridge {
 
 struct ImageOptions {
   std::string model, text_encoder;
-  std::string vae = {};            // empty: decode() is not called
-  std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
-  int threads = 0;                 // 0: all usable CPUs
+  std::string vae = {};              // empty: decode() is not called
+  std::vector<LoraFile> loras = {};  // of the diffusion model
+  std::optional<uint64_t> memory;    // a promise of the user's: peak charge ≤ this; none: what the machine offers
+  int threads = 0;                   // 0: all usable CPUs
   std::vector<int> cpus = {};
   std::optional<Isa> isa;
   IoKind io = IoKind::automatic;
@@ -47,6 +48,9 @@ struct ImageOptions {
   PassTimes* times = nullptr;     // of the transformer's passes
   bool load_run_release = false;  // its blocks come one at a time, without pins or reading ahead
   bool previews = false;          // colours() is called: takes four decodings of 128 × 128 pixels once
+  // RGB, eight times the latent's sides: prepare() encodes it with the VAE's encoder, into picture_latent(). It
+  // outlives prepare().
+  const Image* picture = nullptr;
   const std::atomic<bool>* interrupted = nullptr;  // becomes true: the next block is not begun, an io error says so
 };
 
@@ -71,6 +75,7 @@ struct ImageJob {
 
 struct ImageTimes {
   std::chrono::nanoseconds encode{0}, condition{0}, preview{0}, load{0}, denoise{0}, decode{0};
+  std::chrono::nanoseconds picture{0};  // encoding ImageOptions::picture
   uint64_t evaluations = 0;
 };
 
@@ -107,6 +112,8 @@ class ImageModel {
   Matrix<const float> states(size_t prompt) const;
   Matrix<const float> context(size_t prompt) const;
 
+  // [latent_floats], in the transformer's scale: after prepare(), with ImageOptions::picture.
+  std::span<const float> picture_latent() const { return picture_latent_; }
   const LatentColours& colours() const { return *colours_; }  // after prepare(), with ImageOptions::previews
   const Phase& denoising() const { return *denoise_; }
   const Phase& encoding() const { return *encode_; }
@@ -122,10 +129,22 @@ class ImageModel {
   Result<void> choose_machine();
   void lay_out();
   Result<void> plan();
-  Result<void> check_budget(const Account& held, const Account& denoising);
-  Account decoding_account(Account held) const;
-  void plan_decoding(const Account& held);
+  Result<void> plan_phases(const Account& held, const Account& denoising);
+  Error refusal(const Account& held, const Account& denoising);
+  // The VAE's work: one half of it on one size of latent. What it takes beside the planes.
+  struct VaeWork {
+    const Vae* vae = nullptr;
+    LatentSize size;
+    uint32_t* bands = nullptr;  // to be planned
+  };
+  std::vector<VaeWork> vae_work();
+  Account vae_account(Account held, const VaeWork& work) const;
+  Result<void> plan_bands(const Account& held);
+  VaeMachine vae_machine() const {
+    return {.kernels = &kernels_.kernels, .pool = pool_.get(), .interrupted = options_.interrupted};
+  }
   Result<void> fit_colours();
+  Result<void> encode_picture();
   Result<void> encode();
   Result<void> condition();
   DenoisePass denoise_pass(size_t sigma) const;
@@ -146,7 +165,9 @@ class ImageModel {
   std::unique_ptr<Anima> anima_;
   std::optional<Vae> vae_;
   bool vae_loaded_ = false;
-  uint32_t bands_ = 1, probe_bands_ = 1;
+  std::optional<Vae> encoder_;  // gone after prepare()
+  uint32_t bands_ = 1, probe_bands_ = 1, encoder_bands_ = 1;
+  std::vector<float> picture_latent_;
   std::optional<LatentColours> colours_;
   PhaseMachine denoise_machine_, last_machine_;
   std::unique_ptr<Phase> encode_, condition_, denoise_;

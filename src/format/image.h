@@ -25,6 +25,12 @@ struct Image {
 // All zero.
 Image make_image(uint32_t width, uint32_t height, uint32_t channels);
 
+// Of a picture of 1 or 3 channels: made larger or smaller, in proportion, until it just covers width × height, and cut
+// around the middle. Each pixel is the mean of those it covers by a triangle as wide as two of its own, or of the
+// picture's where these are larger (bilinear, without aliasing). A picture that is less than 16 pixels wider and higher
+// is only cut: its pixels stay as they are.
+Image cover(const Image& image, uint32_t width, uint32_t height);
+
 // Three channels: grey three times; what is transparent lies on white, rounded to nearest.
 Image to_rgb(Image image);
 

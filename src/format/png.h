@@ -42,6 +42,12 @@ Result<PngFile> read_png(const std::string& path, const PngLimits& limits = {});
 // The same from bytes in memory; `name` stands in messages.
 Result<PngFile> parse_png(std::span<const uint8_t> bytes, const std::string& name, const PngLimits& limits = {});
 
+// How large the picture of a file is, of its header alone. The same errors.
+struct PngSize {
+  uint32_t width = 0, height = 0;
+};
+Result<PngSize> read_png_size(const std::string& path, const PngLimits& limits = {});
+
 // A whole file or none. `image` has 1 or 3 channels and at least one pixel. All errors are io errors.
 Result<void> write_png(const std::string& path, const Image& image, std::span<const PngText> texts = {});
 

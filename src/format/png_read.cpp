@@ -23,6 +23,7 @@ class Reading : public PngSession {
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
 
+  Result<PngSize> begin(const PngLimits& limits);  // the header
   Result<PngFile> read(const PngLimits& limits);
 
  private:
@@ -156,7 +157,7 @@ std::vector<PngText> Reading::texts() const {
   return found;
 }
 
-Result<PngFile> Reading::read(const PngLimits& limits) {
+Result<PngSize> Reading::begin(const PngLimits& limits) {
   constexpr uint8_t kSignature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   uint8_t first[sizeof kSignature] = {};
   const size_t there = static_cast<size_t>(std::min<uint64_t>(sizeof first, in_.size()));
@@ -176,6 +177,11 @@ Result<PngFile> Reading::read(const PngLimits& limits) {
 
   if (!runs(read_header)) return failure();
   RIDGE_TRY(check_size(limits));
+  return PngSize{width_, height_};
+}
+
+Result<PngFile> Reading::read(const PngLimits& limits) {
+  RIDGE_TRY(begin(limits));
   PngFile file{.image = make_image(width_, height_, channels_), .texts = {}};
   pixels_ = file.image.pixels.data();
   if (!runs(read_pixels)) return failure();
@@ -188,6 +194,11 @@ Result<PngFile> Reading::read(const PngLimits& limits) {
 Result<PngFile> read_png(const std::string& path, const PngLimits& limits) {
   FileStream in = RIDGE_TRY(FileStream::open(path));
   return Reading(in).read(limits);
+}
+
+Result<PngSize> read_png_size(const std::string& path, const PngLimits& limits) {
+  FileStream in = RIDGE_TRY(FileStream::open(path));
+  return Reading(in).begin(limits);
 }
 
 Result<PngFile> parse_png(std::span<const uint8_t> bytes, const std::string& name, const PngLimits& limits) {

@@ -6,12 +6,12 @@
 //   std::vector<ReadPoint> points = RIDGE_TRY(measure_reads(plan, bar));
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "machine/probe_rate.h"
 #include "machine/profile.h"
 
 namespace ridge {
@@ -21,18 +21,18 @@ enum class PageSize { small, huge };  // 4 KiB; 2 MiB by madvise
 struct ReadPlan {
   std::vector<uint64_t> footprints;  // bytes, ascending, all threads together
   std::vector<int> threads;
-  std::vector<PageSize> pages;          // in order; one that the kernel does not give is left out, or noted if alone
-  int runs = 5;                         // repetitions of each point
-  std::chrono::nanoseconds run_time{};  // each run reads its footprint for at least this long, and once at least
+  std::vector<PageSize> pages;  // in order; one that the kernel does not give is left out, or noted if alone
+  RoundsPlan rounds;            // a sample reads its footprint for run_time, and once at least
 };
 
 struct ReadPlanOptions {
   int threads = 1;  // most threads
   bool quick = false;
-  uint64_t most_bytes = 0;  // largest footprint that may be used
+  uint64_t most_bytes = 0;  // of memory that may be used at once
 };
 
-// Footprints from 16 KiB to 1 GiB or `most_bytes`; 1, 2, 3 … threads (powers of two above eight).
+// Footprints from 16 KiB to 1 GiB, or to what `most_bytes` grant each page size; 1, 2, 3 … threads (powers of two above
+// eight).
 ReadPlan read_plan(const ReadPlanOptions& options);
 
 // How often `bar` will be advanced, at most.

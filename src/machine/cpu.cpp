@@ -197,6 +197,7 @@ CpuFeatures detect_features() {
   add(bit(seven.ecx, 11), kAvx512Vnni);
   add(bit(seven.ecx, 1), kAvx512Vbmi);
   add(bit(more.eax, 5), kAvx512Bf16);
+  add(bit(seven.edx, 23), kAvx512Fp16);
 
   const bool tiles = (state & kTileState) == kTileState && bit(seven.edx, 24) && request_amx();
   add(tiles && bit(seven.edx, 25), kAmxInt8);
@@ -241,8 +242,10 @@ CpuFeatures detect_features() {
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMD) == 0) return found;
   found = found | kNeon;
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) found = found | kNeonDot;
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDHP) != 0) found = found | kNeonFp16;
 #if defined(HWCAP2_I8MM)
   if ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0) found = found | kNeonI8mm;
+  if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) found = found | kNeonBf16;
 #endif
 #endif
   return found;
@@ -309,9 +312,9 @@ CpuInfo read_cpu_info() {
 }  // namespace
 
 std::vector<std::string> feature_names(CpuFeatures features) {
-  static constexpr std::array<const char*, 11> kNames = {"avx2+fma",    "avx-vnni",    "avx512",   "avx512-vnni",
-                                                         "avx512-vbmi", "avx512-bf16", "amx-int8", "amx-bf16",
-                                                         "neon",        "neon-dot",    "neon-i8mm"};
+  static constexpr std::array<const char*, 14> kNames = {
+      "avx2+fma", "avx-vnni", "avx512",   "avx512-vnni", "avx512-vbmi", "avx512-bf16", "amx-int8",
+      "amx-bf16", "neon",     "neon-dot", "neon-i8mm",   "avx512-fp16", "neon-fp16",   "neon-bf16"};
   std::vector<std::string> names;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (((features.bits >> i) & 1u) != 0) names.emplace_back(kNames[i]);

@@ -23,6 +23,9 @@ enum FeatureBit : uint32_t {
   kBitNeon = 1u << 8,       // Advanced SIMD of Armv8-A: every 64-bit Arm CPU
   kBitNeonDot = 1u << 9,    // SDOT, UDOT
   kBitNeonI8mm = 1u << 10,  // SMMLA, UMMLA, USMMLA, USDOT
+  kBitAvx512Fp16 = 1u << 11,
+  kBitNeonFp16 = 1u << 12,  // multiply-adds of halves
+  kBitNeonBf16 = 1u << 13,  // BFDOT, BFMMLA
 };
 
 }  // namespace ridge

@@ -16,7 +16,7 @@ struct ProbeOptions {
   std::string storage_file = {};
   std::string storage_folder = {};  // where the temporary file goes, default: the cache folder
   int threads = 0;                  // most threads to try, 0: all usable CPUs
-  bool quick = false;               // about 5 seconds instead of about 40
+  bool quick = false;               // about 10 seconds instead of a minute
   bool memory = true, storage = true;
   // Reads the file of this path as the engine does, which lies in a layer above (analyze/engine_reads.h): the point
   // replaces that of its shape. Asked where O_DIRECT works and the file is large enough.
@@ -25,8 +25,5 @@ struct ProbeOptions {
 };
 
 Result<MachineProfile> probe_machine(const ProbeOptions& options);
-
-// A bug, if a compute peak is above what the measured clock times the width of the registers allows.
-Result<void> check_peaks(const MachineProfile& profile);
 
 }  // namespace ridge

@@ -31,4 +31,8 @@ double spread(const Measured& measured) {
   return measured.value > 0 ? (measured.high - measured.low) / measured.value : 0;
 }
 
+bool settled(const Measured& measured) {
+  return measured.runs >= static_cast<int>(kLeastSamples) && spread(measured) <= kSettledSpread;
+}
+
 }  // namespace ridge

@@ -176,6 +176,7 @@ Result<MemoryLevel> memory_level(const Reader& in) {
 Result<PeakPoint> peak_point(const Reader& in) {
   PeakPoint point;
   point.type = RIDGE_TRY(in.text("type"));
+  if (in.table.get("isa") != nullptr) point.isa = RIDGE_TRY(in.text("isa"));
   point.threads = static_cast<int>(RIDGE_TRY(in.positive("threads", kMostCount)));
   point.gops = RIDGE_TRY(in.measured("gops"));
   return point;
@@ -258,7 +259,8 @@ std::string more_measurements(const MachineProfile& profile) {
                        l.gb_per_s, l.threads);
   });
   section("peaks", profile.peaks, [](const PeakPoint& p) {
-    return fmt::format("type = {}, threads = {}, {}", quoted(p.type), p.threads, rates(p.gops, "gops"));
+    const std::string isa = p.isa.empty() ? "" : fmt::format("isa = {}, ", quoted(p.isa));
+    return fmt::format("type = {}, {}threads = {}, {}", quoted(p.type), isa, p.threads, rates(p.gops, "gops"));
   });
   section("formats", profile.formats,
           [](const FormatPoint& p) { return fmt::format("type = {}, {}", quoted(p.type), rates(p.gb_per_s)); });
@@ -312,11 +314,11 @@ Result<void> write_whole(int fd, std::string_view text, const std::string& path)
 // ---- looking up ----
 
 // Of the measured thread counts the largest that is no more than asked for, or else the smallest.
-int nearest_threads(const std::vector<ReadPoint>& reads, int threads) {
-  int below = 0, smallest = reads.front().threads;
-  for (const ReadPoint& point : reads) {
-    if (point.threads <= threads) below = std::max(below, point.threads);
-    smallest = std::min(smallest, point.threads);
+int nearest_threads(const std::vector<int>& counts, int threads) {
+  int below = 0, smallest = counts.front();
+  for (int count : counts) {
+    if (count <= threads) below = std::max(below, count);
+    smallest = std::min(smallest, count);
   }
   return below > 0 ? below : smallest;
 }
@@ -342,7 +344,9 @@ std::optional<double> MachineProfile::read_gb_per_s(uint64_t footprint_bytes, in
     const Figure* published = figure("memory_gb_per_s");
     return published == nullptr ? std::nullopt : std::optional(published->value);
   }
-  int measured_threads = nearest_threads(reads, threads);
+  std::vector<int> counts;
+  for (const ReadPoint& point : reads) counts.push_back(point.threads);
+  const int measured_threads = nearest_threads(counts, threads);
   std::map<uint64_t, double> best;  // by footprint, over the page sizes
   for (const ReadPoint& point : reads) {
     if (point.threads != measured_threads) continue;
@@ -356,6 +360,20 @@ std::optional<double> MachineProfile::read_gb_per_s(uint64_t footprint_bytes, in
   auto log_of = [](uint64_t bytes) { return std::log2(static_cast<double>(bytes)); };
   double part = (log_of(footprint_bytes) - log_of(below->first)) / (log_of(above->first) - log_of(below->first));
   return std::lerp(below->second, above->second, part);
+}
+
+std::optional<double> MachineProfile::peak_gops(std::string_view type, int threads) const {
+  std::vector<int> counts;
+  for (const PeakPoint& p : peaks) {
+    if (p.type == type) counts.push_back(p.threads);
+  }
+  if (counts.empty()) return std::nullopt;
+  const int measured_threads = nearest_threads(counts, threads);
+  double best = 0;
+  for (const PeakPoint& p : peaks) {
+    if (p.type == type && p.threads == measured_threads) best = std::max(best, p.gops.value);
+  }
+  return best * threads / measured_threads;
 }
 
 int MachineProfile::most_threads() const {

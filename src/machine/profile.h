@@ -61,7 +61,8 @@ struct MemoryLevel {
 
 // Multiply-adds on registers, all threads together; 1e9 operations per second.
 struct PeakPoint {
-  std::string type;  // "f32", "bf16", "int8"
+  std::string type;  // "f32", "f16", "bf16", "int8"
+  std::string isa;   // "scalar", "avx512-vnni", "amx-int8", …; empty in profiles of before: the widest without tiles
   int threads = 1;
   Measured gops;
 };
@@ -111,6 +112,9 @@ struct MachineProfile {
   std::optional<double> read_gb_per_s(uint64_t footprint_bytes, int threads) const;
   // Best direct point; where O_DIRECT is refused, the best buffered one; without any the figure storage_gb_per_s.
   std::optional<double> storage_gb_per_s() const;
+  // The highest peak of a type, 1e9 operations per second of that many threads together: of the measured counts the
+  // nearest, by the number of threads. None where it was not measured.
+  std::optional<double> peak_gops(std::string_view type, int threads) const;
   int most_threads() const;  // that its reads were measured with; 1 if there are none
 };
 

@@ -1,7 +1,6 @@
 #include "machine/stream_probe.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <utility>
 
@@ -15,8 +14,6 @@
 
 namespace ridge {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kFirst = 64 * kKiB, kLargest = 256 * kMiB;
@@ -32,18 +29,23 @@ void make_cycle(uint64_t* words, size_t lines) {
   for (size_t i = 0; i < lines; ++i) words[order[i] * kWords] = order[(i + 1) % lines] * kWords;
 }
 
-Measured latency_ns(const StreamPlan& plan, uint64_t* words, uint64_t footprint) {
-  make_cycle(words, footprint / kLine);
+// Loads per second, one after the other.
+void sample_latency(uint64_t* words, uint64_t footprint, size_t index, Rounds& rounds) {
   constexpr uint64_t kLoads = 4096;
+  make_cycle(words, footprint / kLine);
   volatile uint64_t sink = 0;
-  Measured per_s = measure_rate(plan.timing, kLoads, [&](uint64_t passes) {
-    const Clock::time_point begin = Clock::now();
-    uint64_t at = sink;
-    for (uint64_t i = 0; i < passes * kLoads; ++i) at = words[at];
-    sink = at;
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+  ThreadPool alone({.threads = 1});
+  rounds.sample(index, kLoads, [&](uint64_t passes) {
+    return time_together(alone, [&](int) {
+      uint64_t at = sink;
+      for (uint64_t i = 0; i < passes * kLoads; ++i) at = words[at];
+      sink = at;
+    });
   });
-  // The slowest rate is the longest wait.
+}
+
+// The slowest rate is the longest wait.
+Measured nanoseconds(const Measured& per_s) {
   return {.value = 1e9 / per_s.value, .low = 1e9 / per_s.high, .high = 1e9 / per_s.low, .runs = per_s.runs};
 }
 
@@ -56,27 +58,43 @@ Arrays arrays_of(const ProbeMemory& memory, int worker, int workers, size_t coun
   return {first, first + count, first + 2 * count};
 }
 
-void measure_point(ThreadPool& pool, const ProbeMemory& memory, const StreamPlan& plan, uint64_t footprint,
-                   std::vector<StreamPoint>& points) {
-  const StreamLoops loops = best_stream_loops(cpu_info().features);
-  const int workers = pool.size();
-  const size_t count = footprint / static_cast<uint64_t>(workers) / 3 / sizeof(double) / kStep * kStep;
-  if (count == 0) return;
-  auto add = [&](StreamKind kind, double streams, auto loop) {
-    const double bytes = streams * static_cast<double>(count * sizeof(double)) * workers;
-    Measured m = measure_rate(plan.timing, bytes * 1e-9, [&](uint64_t passes) {
-      return seconds_together(pool, [&](int worker) {
-        const Arrays x = arrays_of(memory, worker, workers, count);
-        for (uint64_t p = 0; p < passes; ++p) loop(x);
-      });
-    });
-    points.push_back({kind, footprint, workers, m});
-  };
-  add(StreamKind::copy, 2, [&](const Arrays& x) { loops.copy(x.to, x.a, count); });
-  add(StreamKind::triad, 3, [&](const Arrays& x) { loops.triad(x.to, x.a, x.b, count); });
-  if (loops.streaming_copy != nullptr) {
-    add(StreamKind::streaming_copy, 2, [&](const Arrays& x) { loops.streaming_copy(x.to, x.a, count); });
+struct StreamFigure {
+  StreamKind kind = StreamKind::copy;
+  uint64_t footprint = 0;
+  int threads = 1;
+  size_t count() const { return footprint / static_cast<uint64_t>(threads) / 3 / sizeof(double) / kStep * kStep; }
+};
+
+std::vector<StreamFigure> figures_of(const StreamPlan& plan) {
+  const bool streaming = best_stream_loops(cpu_info().features).streaming_copy != nullptr;
+  std::vector<StreamFigure> figures;
+  for (int threads : plan.threads) {
+    for (uint64_t footprint : plan.footprints) {
+      for (StreamKind kind : {StreamKind::copy, StreamKind::triad, StreamKind::streaming_copy}) {
+        const StreamFigure figure{kind, footprint, threads};
+        if (figure.count() > 0 && (kind != StreamKind::streaming_copy || streaming)) figures.push_back(figure);
+      }
+    }
   }
+  return figures;
+}
+
+void sample_stream(ThreadPool& pool, const ProbeMemory& memory, const StreamFigure& figure, size_t index,
+                   Rounds& rounds) {
+  const StreamLoops loops = best_stream_loops(cpu_info().features);
+  const size_t count = figure.count();
+  const double streams = figure.kind == StreamKind::triad ? 3 : 2;
+  const double bytes = streams * static_cast<double>(count * sizeof(double)) * figure.threads;
+  rounds.sample(index, bytes * 1e-9, [&](uint64_t passes) {
+    return time_together(pool, [&](int worker) {
+      const Arrays x = arrays_of(memory, worker, figure.threads, count);
+      for (uint64_t p = 0; p < passes; ++p) {
+        if (figure.kind == StreamKind::copy) loops.copy(x.to, x.a, count);
+        if (figure.kind == StreamKind::triad) loops.triad(x.to, x.a, x.b, count);
+        if (figure.kind == StreamKind::streaming_copy) loops.streaming_copy(x.to, x.a, count);
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -88,30 +106,46 @@ StreamPlan stream_plan(const ReadPlanOptions& options) {
   if (most >= kFirst) plan.footprints.push_back(most);
   plan.threads = {1};
   if (options.threads > 1) plan.threads.push_back(options.threads);
-  plan.timing = {.runs = options.quick ? 3 : 5, .run_time = std::chrono::milliseconds(options.quick ? 2 : 5)};
+  plan.rounds = options.quick ? quick_rounds() : full_rounds();
   return plan;
 }
 
-uint64_t point_count(const StreamPlan& plan) { return plan.footprints.size() * (plan.threads.size() + 1); }
+uint64_t point_count(const StreamPlan& plan) {
+  return (figures_of(plan).size() + plan.footprints.size()) * static_cast<uint64_t>(plan.rounds.most());
+}
 
 Result<StreamResults> measure_streams(const StreamPlan& plan, Progress& bar) {
   StreamResults results;
   if (plan.footprints.empty()) return results;  // reads already said that there is no memory
-  ProbeMemory memory(plan.footprints.back());
-  RIDGE_TRY(memory.map(PageSize::huge));
   const std::vector<int> cpus = usable_cpus();
-  for (int threads : plan.threads) {
-    ThreadPool pool({.threads = threads, .cpus = cpus});
-    const size_t words = plan.footprints.back() / static_cast<uint64_t>(threads) / sizeof(uint64_t) / kStep * kStep;
-    pool.run([&](int worker) { std::fill_n(memory.part(worker, threads), words, 0); });
-    for (uint64_t footprint : plan.footprints) {
-      measure_point(pool, memory, plan, footprint, results.streams);
+  const std::vector<StreamFigure> figures = figures_of(plan);
+  const size_t latencies = figures.size();  // the figures from here on
+  Rounds rounds(figures.size() + plan.footprints.size(), plan.rounds);
+  while (rounds.next()) {
+    ProbeMemory memory(plan.footprints.back());
+    RIDGE_TRY(memory.map(PageSize::huge));
+    for (int threads : plan.threads) {
+      ThreadPool pool({.threads = threads, .cpus = cpus});
+      const size_t words = plan.footprints.back() / static_cast<uint64_t>(threads) / sizeof(uint64_t) / kStep * kStep;
+      pool.run([&](int worker) { std::fill_n(memory.part(worker, threads), words, 0); });
+      for (size_t i = 0; i < figures.size(); ++i) {
+        if (figures[i].threads != threads) continue;
+        if (rounds.wanted(i)) sample_stream(pool, memory, figures[i], i, rounds);
+        bar.advance(1);
+      }
+    }
+    for (size_t i = 0; i < plan.footprints.size(); ++i) {
+      if (rounds.wanted(latencies + i)) {
+        sample_latency(memory.part(0, 1), plan.footprints[i], latencies + i, rounds);
+      }
       bar.advance(1);
     }
   }
-  for (uint64_t footprint : plan.footprints) {
-    results.latencies.push_back({footprint, latency_ns(plan, memory.part(0, 1), footprint)});
-    bar.advance(1);
+  for (size_t i = 0; i < figures.size(); ++i) {
+    results.streams.push_back({figures[i].kind, figures[i].footprint, figures[i].threads, rounds.result(i)});
+  }
+  for (size_t i = 0; i < plan.footprints.size(); ++i) {
+    results.latencies.push_back({plan.footprints[i], nanoseconds(rounds.result(latencies + i))});
   }
   return results;
 }

@@ -21,7 +21,7 @@ namespace ridge {
 struct StreamPlan {
   std::vector<uint64_t> footprints;  // bytes of all arrays and threads together, ascending
   std::vector<int> threads;
-  RateRuns timing;
+  RoundsPlan rounds;
 };
 // From 64 KiB on by factors of 4 (quick: 16), one thread and all.
 StreamPlan stream_plan(const ReadPlanOptions& options);

@@ -41,6 +41,24 @@ Rows TextKeys::packed(const AnimaConfig& config, uint32_t layer, uint32_t prompt
   return Rows(layers.row(layer) + offsets[prompt], config.heads, packed_floats(rows[prompt], config.head_dim));
 }
 
+// out = W x (+ bias), then out += scale · B (A x) for each LoRA in turn. The block of W has A and B as well, so that
+// what is added takes no reads of its own; the activations take [rows, rank] and another [rows, outputs].
+void Anima::linear(Ops& ops, Rows x, std::initializer_list<LinearPart> parts) const {
+  ops.linear(x, parts);
+  if (loras_.empty()) return;
+  for (const LinearPart& part : parts) {
+    for (uint32_t n : loras_of_[part.weight.id]) {
+      const Adapter& a = loras_[n];
+      Frame frame(ops);
+      Rows low = ops.temp(x.rows, a.down.rows), more = ops.temp(x.rows, a.up.rows);
+      ops.linear(x, {{.weight = a.down, .out = low}});
+      ops.scale(low, a.scale);
+      ops.linear(low, {{.weight = a.up, .out = more}});
+      ops.add(part.out, more);
+    }
+  }
+}
+
 void Anima::forward(Ops&) const { RIDGE_CHECK(false, "a pass of Anima is condition() or denoise()"); }
 
 // ---- condition ------------------------------------------------------------------------------------------------------
@@ -52,7 +70,7 @@ void Anima::condition(Ops& ops, const ConditionPass& pass) const {
     Frame frame(ops);
     ops.part(layer_part(il, "text"));
     Rows k = ops.temp(pass.context.rows, shape_.width), v = ops.temp(pass.context.rows, shape_.width);
-    ops.linear(pass.context, {{.weight = w.cross_k, .out = k}, {.weight = w.cross_v, .out = v}});
+    linear(ops, pass.context, {{.weight = w.cross_k, .out = k}, {.weight = w.cross_v, .out = v}});
     ops.rms_norm_heads(k, w.cross_norms.k, kEps, shape_.heads);
     for (uint32_t p = 0; p < pass.prompts.size(); ++p) {
       ops.pack_keys(slice(k, pass.prompts[p]), slice(v, pass.prompts[p]), shape_.heads,
@@ -75,14 +93,14 @@ void Anima::adapt(Ops& ops, const ConditionPass& pass) const {
     Frame inner(ops);
     Rows y = ops.rms_norm(x, w.ffn_norm, kEps);
     Rows hidden = ops.temp(x.rows, shape_.adapter_ffn);
-    ops.linear(y, {{.weight = w.up, .bias = w.up_bias, .out = hidden}});
+    linear(ops, y, {{.weight = w.up, .bias = w.up_bias, .out = hidden}});
     ops.gelu(hidden);
-    ops.linear(hidden, {{.weight = w.down, .bias = w.down_bias, .out = y}});
+    linear(ops, hidden, {{.weight = w.down, .bias = w.down_bias, .out = y}});
     ops.add(x, y);
   }
   ops.part("adapter.out");
   Rows y = ops.temp(x.rows, shape_.context_width);
-  ops.linear(x, {{.weight = adapter_out_, .bias = adapter_out_bias_, .out = y}});
+  linear(ops, x, {{.weight = adapter_out_, .bias = adapter_out_bias_, .out = y}});
   ops.scale_rows(ops.rms_norm(y, adapter_norm_, kEps), pass.weights, pass.context);
 }
 
@@ -97,10 +115,10 @@ void Anima::adapter_attention(Ops& ops, const AdapterAttention& w, const Conditi
   const size_t keys = self ? x.rows : keys_of.rows;
   Rows k = ops.temp(keys, size_t{heads} * dim), v = ops.temp(keys, size_t{heads} * dim);
   if (self) {
-    ops.linear(y, {{.weight = w.q, .out = q}, {.weight = w.k, .out = k}, {.weight = w.v, .out = v}});
+    linear(ops, y, {{.weight = w.q, .out = q}, {.weight = w.k, .out = k}, {.weight = w.v, .out = v}});
   } else {
-    ops.linear(y, {{.weight = w.q, .out = q}});
-    ops.linear(keys_of, {{.weight = w.k, .out = k}, {.weight = w.v, .out = v}});
+    linear(ops, y, {{.weight = w.q, .out = q}});
+    linear(ops, keys_of, {{.weight = w.k, .out = k}, {.weight = w.v, .out = v}});
   }
   ops.rms_norm_heads(q, w.norms.q, kEps, heads);
   ops.rms_norm_heads(k, w.norms.k, kEps, heads);
@@ -114,7 +132,7 @@ void Anima::adapter_attention(Ops& ops, const AdapterAttention& w, const Conditi
     ops.pack_keys(k_rows, slice(v, key_rows[p]), heads, packed);
     ops.attend(attend_call(heads, dim, key_rows[p].count), q_rows, packed, slice(mixed, pass.prompts[p]));
   }
-  ops.linear(mixed, {{.weight = w.output, .out = y}});
+  linear(ops, mixed, {{.weight = w.output, .out = y}});
   ops.add(x, y);
 }
 
@@ -127,16 +145,16 @@ void Anima::modulate(Ops& ops, const ConditionPass& pass) const {
   {
     Frame inner(ops);
     Rows hidden = ops.temp(steps, width);
-    ops.linear(pass.timesteps, {{.weight = time_1_, .out = hidden}});
+    linear(ops, pass.timesteps, {{.weight = time_1_, .out = hidden}});
     ops.silu(hidden);
-    ops.linear(hidden, {{.weight = time_2_, .out = lora}});
+    linear(ops, hidden, {{.weight = time_2_, .out = lora}});
   }
   Rows emb = ops.rms_norm(pass.timesteps, time_norm_, kEps);
   ops.silu(emb);
   Rows low = ops.temp(steps, shape_.rank);
   auto one = [&](const Modulation& w, Rows out) {
-    ops.linear(emb, {{.weight = w.down, .out = low}});
-    ops.linear(low, {{.weight = w.up, .out = out}});
+    linear(ops, emb, {{.weight = w.down, .out = low}});
+    linear(ops, low, {{.weight = w.up, .out = out}});
     ops.add(out, lora.slice_cols(0, out.cols));
   };
   for (uint32_t il = 0; il < shape_.layers; ++il) {
@@ -189,7 +207,7 @@ bool Anima::begin_part(Ops& ops, const DenoisePass& pass, const std::string& nam
 
 void Anima::blocks(Ops& ops, const DenoisePass& pass, Rows x) const {
   if (!begin_part(ops, pass, "first")) return;
-  ops.linear(pass.patches, {{.weight = first_, .out = x}});
+  linear(ops, pass.patches, {{.weight = first_, .out = x}});
   for (uint32_t il = 0; il < shape_.layers; ++il) {
     if (!begin_part(ops, pass, layer_part(il, "self"))) return;
     self_part(ops, layers_[il], pass, modulation_of(pass.modulation, il, kSelf), x);
@@ -202,15 +220,15 @@ void Anima::blocks(Ops& ops, const DenoisePass& pass, Rows x) const {
 
 void Anima::finish(Ops& ops, const DenoisePass& pass, Rows x) const {
   if (!begin_part(ops, pass, "last")) return;
-  ops.linear(normed(ops, x, modulation_of(pass.modulation, shape_.layers, kSelf)),
-             {{.weight = last_, .out = pass.velocity}});
+  linear(ops, normed(ops, x, modulation_of(pass.modulation, shape_.layers, kSelf)),
+         {{.weight = last_, .out = pass.velocity}});
 }
 
 void Anima::self_part(Ops& ops, const Layer& w, const DenoisePass& pass, Rows modulation, Rows x) const {
   Frame frame(ops);
   Rows y = normed(ops, x, modulation);
   Rows q = ops.temp(x.rows, x.cols), k = ops.temp(x.rows, x.cols), v = ops.temp(x.rows, x.cols);
-  ops.linear(y, {{.weight = w.q, .out = q}, {.weight = w.k, .out = k}, {.weight = w.v, .out = v}});
+  linear(ops, y, {{.weight = w.q, .out = q}, {.weight = w.k, .out = k}, {.weight = w.v, .out = v}});
   ops.rms_norm_heads(q, w.norms.q, kEps, shape_.heads);
   ops.rms_norm_heads(k, w.norms.k, kEps, shape_.heads);
   const uint32_t rows = static_cast<uint32_t>(pass.angles.rows);
@@ -222,7 +240,7 @@ void Anima::self_part(Ops& ops, const Layer& w, const DenoisePass& pass, Rows mo
     // y has been read: what is mixed goes there.
     ops.attend(attend_call(shape_.heads, shape_.head_dim, rows), slice(q, s), packed, slice(y, s));
   }
-  ops.linear(y, {{.weight = w.output, .out = q}});
+  linear(ops, y, {{.weight = w.output, .out = q}});
   ops.add_scaled(x, modulation.slice_rows(2, 1), q);
 }
 
@@ -231,7 +249,7 @@ void Anima::cross_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modu
   Frame frame(ops);
   Rows y = normed(ops, x, modulation);
   Rows q = ops.temp(x.rows, x.cols);
-  ops.linear(y, {{.weight = w.cross_q, .out = q}});
+  linear(ops, y, {{.weight = w.cross_q, .out = q}});
   ops.rms_norm_heads(q, w.cross_norms.q, kEps, shape_.heads);
   for (const Segment& s : pass.segments) {
     const uint32_t rows = pass.keys.rows[s.prompt];
@@ -240,7 +258,7 @@ void Anima::cross_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modu
     if (rows < kContextRows) call.sink = static_cast<float>(d_log(static_cast<double>(kContextRows - rows)));
     ops.attend(call, slice(q, s), pass.keys.packed(shape_, il, s.prompt), slice(y, s));
   }
-  ops.linear(y, {{.weight = w.cross_output, .out = q}});
+  linear(ops, y, {{.weight = w.cross_output, .out = q}});
   ops.add_scaled(x, modulation.slice_rows(2, 1), q);
 }
 
@@ -250,10 +268,10 @@ void Anima::ffn_part(Ops& ops, uint32_t il, const DenoisePass& pass, Rows modula
   Rows y = normed(ops, x, modulation);
   Rows hidden = ops.temp(x.rows, shape_.ffn);
   if (pass.watch != nullptr) pass.watch->ffn_input(il, FfnMatrix::up, y);
-  ops.linear(y, {{.weight = w.up, .out = hidden}});
+  linear(ops, y, {{.weight = w.up, .out = hidden}});
   ops.gelu(hidden);
   if (pass.watch != nullptr) pass.watch->ffn_input(il, FfnMatrix::down, hidden);
-  ops.linear(hidden, {{.weight = w.down, .out = y}});
+  linear(ops, hidden, {{.weight = w.down, .out = y}});
   ops.add_scaled(x, modulation.slice_rows(2, 1), y);
 }
 

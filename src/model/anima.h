@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "model/lora.h"
 #include "model/model.h"
 
 namespace ridge {
@@ -89,8 +90,8 @@ struct DenoisePass {
 class Anima : public Model {
  public:
   // Safetensors (also in parts) or GGUF. Bad input names the tensor that is missing or has another shape.
-  static Result<std::unique_ptr<Anima>> open(const std::string& path);
-  static Result<std::unique_ptr<Anima>> from_gguf(Gguf file);
+  static Result<std::unique_ptr<Anima>> open(const std::string& path, std::span<const LoraFile> loras = {});
+  static Result<std::unique_ptr<Anima>> from_gguf(Gguf file, std::span<const LoraPair> loras = {});
 
   const AnimaConfig& shape() const { return shape_; }
 
@@ -129,6 +130,16 @@ class Anima : public Model {
     Weight up, down;
   };
 
+  // What a LoRA adds to a product: scale · up (down x).
+  struct Adapter {
+    Weight down, up;
+    float scale = 1;
+  };
+
+  Result<void> load_loras(ModelBuilder& b, std::span<const LoraPair> loras);
+  void place_loras(std::span<const LoraPair> loras);
+  // Every product of the model: with what LoRAs add to it.
+  void linear(Ops& ops, Rows x, std::initializer_list<LinearPart> parts) const;
   Result<void> read_shape(const Gguf& file);
   Result<void> load(ModelBuilder& b);
   Result<void> load_layer(ModelBuilder& b, uint32_t il);
@@ -155,6 +166,8 @@ class Anima : public Model {
   Weight first_, last_, time_1_, time_2_, adapter_out_;
   Modulation last_modulation_;
   VectorRef time_norm_, adapter_out_bias_, adapter_norm_;
+  std::vector<Adapter> loras_;                   // in the order of the pairs
+  std::vector<std::vector<uint32_t>> loras_of_;  // by tensor; empty where there are none
 };
 
 // Sinusoids of a timestep in [0, 1]: cosines, then sines, of t · 10000^(−i / (width / 2)); out: [width].

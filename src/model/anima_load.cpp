@@ -37,15 +37,17 @@ uint32_t count_layers(const Gguf& file, const char* pattern) {
 
 }  // namespace
 
-Result<std::unique_ptr<Anima>> Anima::open(const std::string& path) {
-  return from_gguf(RIDGE_TRY(open_diffusion(path)));
+Result<std::unique_ptr<Anima>> Anima::open(const std::string& path, std::span<const LoraFile> loras) {
+  LoraSet set = RIDGE_TRY(add_loras(RIDGE_TRY(open_diffusion(path)), loras));
+  return from_gguf(std::move(set.file), set.pairs);
 }
 
-Result<std::unique_ptr<Anima>> Anima::from_gguf(Gguf file) {
+Result<std::unique_ptr<Anima>> Anima::from_gguf(Gguf file, std::span<const LoraPair> loras) {
   auto anima = std::make_unique<Anima>();
   RIDGE_TRY(anima->read_shape(file));
   ModelBuilder b(std::move(file), {});
   RIDGE_TRY(anima->load(b));
+  RIDGE_TRY(anima->load_loras(b, loras));
   ModelConfig config;
   config.architecture = "anima";
   config.layers = anima->shape_.layers;
@@ -57,6 +59,7 @@ Result<std::unique_ptr<Anima>> Anima::from_gguf(Gguf file) {
   Anima* own = anima.get();
   auto model = RIDGE_TRY(b.finish(std::move(anima), std::move(config)));
   (void)model.release();
+  own->place_loras(loras);
   return std::unique_ptr<Anima>(own);
 }
 
@@ -114,6 +117,25 @@ Result<void> Anima::load(ModelBuilder& b) {
       RIDGE_TRY(b.matrix("final_layer.adaln_modulation.2.weight", {.rows = 2 * c.width, .cols = c.rank}));
   last_ = RIDGE_TRY(b.matrix("final_layer.linear.weight", {.rows = c.patch_outputs(), .cols = c.width}));
   return load_adapter(b);
+}
+
+Result<void> Anima::load_loras(ModelBuilder& b, std::span<const LoraPair> loras) {
+  for (const LoraPair& p : loras) {
+    loras_.push_back({.down = RIDGE_TRY(b.matrix(p.down, {.rows = p.rank, .cols = p.cols})),
+                      .up = RIDGE_TRY(b.matrix(p.up, {.rows = p.rows, .cols = p.rank})),
+                      .scale = p.scale});
+  }
+  return {};
+}
+
+void Anima::place_loras(std::span<const LoraPair> loras) {
+  if (loras.empty()) return;
+  loras_of_.resize(tensors_.size());
+  for (TensorId id = 0; id < tensors_.size(); ++id) {
+    for (uint32_t n = 0; n < loras.size(); ++n) {
+      if (tensors_[id].name == loras[n].weight) loras_of_[id].push_back(n);
+    }
+  }
 }
 
 Result<void> Anima::load_layer(ModelBuilder& b, uint32_t il) {

@@ -100,7 +100,7 @@ void Conv::line(const Kernels& kernels, const std::array<const float*, 3>& in, s
   args.rows = outputs;
   args.cols = cols();
   args.tokens = width;
-  args.x_stride = inputs;
+  args.x_stride = size_t{stride} * inputs;
   args.out_stride = outputs;
   const MatmulFn multiply = kernels.matmul_float[static_cast<size_t>(type)];
   for (size_t ky = 0; ky < lines(); ++ky) {

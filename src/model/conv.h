@@ -27,6 +27,7 @@ struct Conv {
   std::string name;  // of the tensors, without ".weight" and ".bias"
   uint32_t inputs = 0, outputs = 0;
   ConvKind kind = ConvKind::square;
+  uint32_t stride = 1;  // pixels from one of the output to the next, of square ones
   Type type = Type::F32;
   std::vector<float> bias = {};
   Slab panels = {};  // one matrix per row of the kernel
@@ -42,8 +43,9 @@ struct Conv {
 
   Result<void> load(const Safetensors& file, const Kernels& kernels);
 
-  // One line of output, [width, outputs]. Each line of input: [width + 2, inputs], a pixel of zeros at both ends; point
-  // convolutions read the second one alone. scratch: width · outputs floats.
+  // One line of output, [width, outputs]. Each line of input: [width + 2, inputs], a pixel of zeros at both ends, with
+  // a stride of 2 [2 · width + 1, inputs]; point convolutions read the second line alone. scratch: width · outputs
+  // floats.
   void line(const Kernels& kernels, const std::array<const float*, 3>& in, size_t width, float* scratch,
             float* out) const;
 };

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "report/csv.h"
+#include "report/run_columns.h"
 #include "report/sqlite_file.h"
 
 namespace ridge {
@@ -18,19 +19,15 @@ Json share_or_null(const std::optional<double>& share) { return share ? Json(*sh
 
 // One level deep, for formats that have columns: what the run is …
 Json flat_run(const BenchReport& report) {
-  return {{"label", report.label.empty() ? report.machine.measured_at : report.label},
-          {"measured_at", report.machine.measured_at},
-          {"version", report.version},
-          {"cpu", report.machine.cpu},
-          {"isa", report.machine.isa},
-          {"cpus", report.machine.cpus},
-          {"model", report.model.name},
-          {"architecture", report.model.architecture},
-          {"path", report.model.path},
-          {"weight_bytes", report.model.weight_bytes},
-          {"numerics", report.numerics},
-          {"kv_type", report.kv_type},
-          {"memory_budget", report.memory_budget}};
+  Json row = run_columns(report.machine, report.version, report.label);
+  row.update(Json{{"model", report.model.name},
+                  {"architecture", report.model.architecture},
+                  {"path", report.model.path},
+                  {"weight_bytes", report.model.weight_bytes},
+                  {"numerics", report.numerics},
+                  {"kv_type", report.kv_type},
+                  {"memory_budget", report.memory_budget}});
+  return row;
 }
 
 // … and what one test gave.

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "analyze/paper_compat.h"
+#include "base/printable.h"
 
 namespace ridge {
 namespace {
@@ -43,21 +45,44 @@ std::string machines_table() {
   return text;
 }
 
+std::string columns_heading(std::string_view title) {
+  return fmt::format("\n{}\n{:<22}{:<6}{:>9}{:>10}{:>8} |{:>9}{:>10}{:>10}{:>10}\n", title, "", "", "OI", "FLOP/s",
+                     "of BW", "dec. OI", "op/s", "B/s", "pre. op/s");
+}
+
+std::string columns(std::string_view name, std::string_view scenario, const CompatPoint& c, const PhysicalPoint& p) {
+  return fmt::format("{:<22}{:<6}{:>9.2g}{:>10}{:>7.1f}% |{:>9.2f}{:>10}{:>10}{:>10}\n", name, scenario, c.oi,
+                     si(c.ops_per_s), 100 * c.roof_share, p.decode_oi, si(p.decode_ops_per_s), si(p.decode_bytes_per_s),
+                     si(p.prefill_ops_per_s));
+}
+
+Json columns_json(const CompatPoint& c, const PhysicalPoint& p) {
+  return {{"compat",
+           {{"oi", c.oi},
+            {"flops_per_s", c.ops_per_s},
+            {"w", c.ops},
+            {"seconds", c.seconds},
+            {"peak_bytes", c.peak_bytes},
+            {"roof_share", c.roof_share},
+            {"phi", c.phi}}},
+          {"physical",
+           {{"prefill_oi", p.prefill_oi},
+            {"prefill_flops_per_s", p.prefill_ops_per_s},
+            {"decode_oi", p.decode_oi},
+            {"decode_flops_per_s", p.decode_ops_per_s},
+            {"decode_bytes_per_s", p.decode_bytes_per_s}}}};
+}
+
 std::string points_table() {
   std::string text, last;
   for (const PaperRow& row : paper_rows()) {
     if (row.device != last) {
-      text += fmt::format("\n{}\n{:<22}{:<6}{:>9}{:>10}{:>8} |{:>9}{:>10}{:>10}{:>10}\n", row.device, "", "", "OI",
-                          "FLOP/s", "of BW", "dec. OI", "op/s", "B/s", "pre. op/s");
+      text += columns_heading(row.device);
       last = row.device;
     }
     for (size_t s = 0; s < kPaperScenarios; ++s) {
-      const CompatPoint c = compat_point(row, s);
-      const PhysicalPoint p = physical_point(row, s);
-      text += fmt::format("{:<22}{:<6}{:>9.2g}{:>10}{:>7.1f}% |{:>9.2f}{:>10}{:>10}{:>10}\n",
-                          s == 0 ? fmt::format("{} {}", row.model, row.type) : "", paper_scenario(s).name, c.oi,
-                          si(c.ops_per_s), 100 * c.roof_share, p.decode_oi, si(p.decode_ops_per_s),
-                          si(p.decode_bytes_per_s), si(p.prefill_ops_per_s));
+      text += columns(s == 0 ? fmt::format("{} {}", row.model, row.type) : "", paper_scenario(s).name,
+                      compat_point(row, s), physical_point(row, s));
     }
   }
   return text;
@@ -113,28 +138,14 @@ nlohmann::ordered_json paper_json() {
   }
   for (const PaperRow& row : paper_rows()) {
     for (size_t s = 0; s < kPaperScenarios; ++s) {
-      const CompatPoint c = compat_point(row, s);
-      const PhysicalPoint p = physical_point(row, s);
-      points.push_back({{"machine", row.device},
-                        {"model", row.model},
-                        {"type", row.type},
-                        {"scenario", paper_scenario(s).name},
-                        {"prefill_tokens_per_s", row.rates[s].prefill},
-                        {"decode_tokens_per_s", row.rates[s].decode},
-                        {"compat",
-                         {{"oi", c.oi},
-                          {"flops_per_s", c.ops_per_s},
-                          {"w", c.ops},
-                          {"seconds", c.seconds},
-                          {"peak_bytes", c.peak_bytes},
-                          {"roof_share", c.roof_share},
-                          {"phi", c.phi}}},
-                        {"physical",
-                         {{"prefill_oi", p.prefill_oi},
-                          {"prefill_flops_per_s", p.prefill_ops_per_s},
-                          {"decode_oi", p.decode_oi},
-                          {"decode_flops_per_s", p.decode_ops_per_s},
-                          {"decode_bytes_per_s", p.decode_bytes_per_s}}}});
+      Json point = {{"machine", row.device},
+                    {"model", row.model},
+                    {"type", row.type},
+                    {"scenario", paper_scenario(s).name},
+                    {"prefill_tokens_per_s", row.rates[s].prefill},
+                    {"decode_tokens_per_s", row.rates[s].decode}};
+      point.update(columns_json(compat_point(row, s), physical_point(row, s)));
+      points.push_back(std::move(point));
     }
   }
   for (size_t s = 0; s < kPaperScenarios; ++s) {
@@ -155,6 +166,34 @@ nlohmann::ordered_json paper_json() {
           {"depth", depth},
           {"insights", insights},
           {"differences", kDifferences}};
+}
+
+std::string compat_table(const RooflineReport& report) {
+  std::string text, last, model;
+  for (const CompatRow& row : report.compat) {
+    const std::string title =
+        fmt::format("{}, {} thread{}", printable(row.machine), row.threads, row.threads == 1 ? "" : "s");
+    if (title != last) text += columns_heading(title);
+    // Names that fill their column have a line of their own.
+    constexpr size_t kColumn = 21;
+    std::string name = title == last && row.model == model ? "" : printable(row.model);
+    if (name.size() > kColumn) text += std::exchange(name, "") + "\n";
+    text += columns(name, row.scenario, row.compat, row.physical);
+    last = title;
+    model = row.model;
+  }
+  if (text.empty()) return text;
+  return "\nby RooflineBench's formulas | physically (docs/roofline.md, the paper's figures)\n" + text;
+}
+
+nlohmann::ordered_json compat_json(const RooflineReport& report) {
+  Json rows = Json::array();
+  for (const CompatRow& row : report.compat) {
+    Json json = {{"model", row.model}, {"machine", row.machine}, {"threads", row.threads}, {"scenario", row.scenario}};
+    json.update(columns_json(row.compat, row.physical));
+    rows.push_back(std::move(json));
+  }
+  return rows;
 }
 
 }  // namespace ridge

@@ -24,7 +24,7 @@ constexpr const char* kStyle =
     "@media(prefers-color-scheme:dark){svg{--ground:#16191d;--text:#e4e7eb;--faint:#9aa5b1;--grid:#323f4b}}"
     ".ground{fill:var(--ground)}.t{fill:var(--text)}.f{fill:var(--faint)}.g{stroke:var(--grid)}"
     "text{font:13px system-ui,sans-serif}.title{font-size:16px;font-weight:600}"
-    ".roof{fill:none;stroke-width:2}.dash{stroke-dasharray:6 4}"
+    ".roof{fill:none;stroke-width:2}.dash{stroke-dasharray:6 4}.dots{stroke-dasharray:2 4}"
     ".p{stroke:var(--ground);stroke-width:1.2}.p:hover{stroke:var(--text);stroke-width:2.5}"
     ".above{stroke:#d55e00;stroke-width:3}"
     "</style>";
@@ -160,6 +160,8 @@ class Series {
 // The roofs of one machine: a diagonal for each level, a horizontal for each peak.
 struct MachineLines {
   std::map<std::string, double> levels;  // 1e9 bytes per second
+  // Of unpacking weights, in bytes of all that a point reads, by models: dotted.
+  std::map<std::string, double> formats;
   double int8_gops = 0, float_gops = 0;
   const char* colour = nullptr;
 };
@@ -170,6 +172,12 @@ std::map<std::string, MachineLines> roofs(std::span<const RooflinePoint> points,
     MachineLines& m = lines[p.machine];
     double& level = m.levels[p.level];
     level = std::max(level, p.roofs.read_gb_per_s);
+    if (p.op == "all" && p.roofs.format_gb_per_s > 0 && p.work.cost.memory_bytes > 0) {
+      // Keys and values are not unpacked: with them a point reads more bytes in the same time.
+      const double all = p.work.bytes() / static_cast<double>(p.work.cost.memory_bytes);
+      double& format = m.formats[p.model];
+      format = std::max(format, p.roofs.format_gb_per_s * all);
+    }
     m.int8_gops = std::max(m.int8_gops, p.roofs.int8_gops);
     m.float_gops = std::max(m.float_gops, p.roofs.float_gops);
     m.colour = series.by_machine() ? series.colour(p) : nullptr;
@@ -182,16 +190,21 @@ std::string roof_lines(const MachineLines& m, const Axis& x, const Axis& y) {
   const std::string stroke =
       m.colour != nullptr ? fmt::format("style=\"stroke:{}\"", m.colour) : "style=\"stroke:var(--faint)\"";
   const double top = std::max(m.int8_gops, m.float_gops) * 1e9;
-  for (const auto& [level, gb] : m.levels) {
-    if (gb <= 0 || top <= 0) continue;
+  auto diagonal = [&](const std::string& name, double gb, const char* css, double along) {
+    if (gb <= 0 || top <= 0) return;
     const double rate = gb * 1e9, from = std::max(x.low, y.low / rate), to = std::min(x.high, top / rate);
-    if (from >= to) continue;
-    out += line(x.at(from), y.at(from * rate), x.at(to), y.at(to * rate), "class=\"roof\" " + stroke);
-    // The words run along the line, near its lower end.
+    if (from >= to) return;
+    out += line(x.at(from), y.at(from * rate), x.at(to), y.at(to * rate), css + stroke);
+    // The words run along the line.
     const double angle = std::atan2(y.at(to * rate) - y.at(from * rate), x.at(to) - x.at(from)) * 180 / M_PI;
-    const double at = from * std::pow(to / from, 0.06);
+    const double at = from * std::pow(to / from, along);
     out += fmt::format("<text class=\"f\" transform=\"translate({:.1f} {:.1f}) rotate({:.1f})\">{}</text>\n", x.at(at),
-                       y.at(at * rate) - 6, angle, markup(fmt::format("{} {}B/s", level, number(rate))));
+                       y.at(at * rate) - 6, angle, markup(fmt::format("{} {}B/s", name, number(rate))));
+  };
+  for (const auto& [level, gb] : m.levels) diagonal(level, gb, "class=\"roof\" ", 0.06);
+  // Further up, where the words of the levels are not.
+  for (const auto& [model, gb] : m.formats) {
+    diagonal(m.formats.size() == 1 ? "unpacking" : "unpacking " + printable(model), gb, "class=\"roof dots\" ", 0.45);
   }
   struct Peak {
     const char* name;

@@ -72,36 +72,11 @@ std::string table(const std::vector<KeptPoint>& points) {
 }
 
 Json row_of(const KeptPoint& p) {
-  return {{"run", p.run},
-          {"label", p.label},
-          {"measured_at", p.measured_at},
-          {"version", p.version},
-          {"machine", p.machine},
-          {"isa", p.isa},
-          {"numerics", p.numerics},
-          {"kv_type", p.kv_type},
-          {"memory_budget", p.memory_budget},
-          {"model", p.model},
-          {"scenario", p.scenario},
-          {"phase", p.phase},
-          {"measured", p.measured},
-          {"threads", p.threads},
-          {"prompt", p.prompt},
-          {"answer", p.answer},
-          {"tokens", p.tokens},
-          {"depth", p.depth},
-          {"tokens_per_s", p.tokens_per_s},
-          {"seconds", p.seconds},
-          {"seconds_low", p.seconds_low},
-          {"seconds_high", p.seconds_high},
-          {"flops_per_s", p.flops_per_s},
-          {"bytes_per_s", p.bytes_per_s},
-          {"oi", p.oi},
-          {"roof", p.roof},
-          {"eta", p.eta},
-          {"phi", p.phi},
-          {"above_roof", p.above_roof},
-          {"contended", p.contended}};
+  Json row;
+  each_column(p, [&](std::string_view column, const auto& field) {
+    row[std::string(column.substr(column.find_last_of(" .") + 1))] = field;
+  });
+  return row;
 }
 
 }  // namespace

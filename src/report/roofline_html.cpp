@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "report/markup.h"
+#include "report/paper_report.h"
 #include "report/roofline_chart.h"
 
 namespace ridge {
@@ -143,6 +144,10 @@ std::string roofline_html(const RooflineReport& report, const RooflinePage& page
     text += fmt::format("<h2>{}</h2>\n", markup(printable(name)));
     text += fmt::format("<div class=\"wide\">{}</div>\n", roofline_svg(points, {.title = chart_title(report, points)}));
     text += sentences(points) + table(points);
+  }
+  const std::string compat = compat_table(report);
+  if (!compat.empty()) {
+    text += fmt::format("<h2>The paper's formulas</h2>\n<div class=\"wide\"><pre>{}</pre></div>\n", markup(compat));
   }
   text += fmt::format(
       "<h2>To read and repeat it</h2>\n<p>Circles are phases; square qkv, triangle attention, diamond output, inverted "

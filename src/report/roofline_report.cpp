@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "report/csv.h"
+#include "report/paper_report.h"
 
 namespace ridge {
 namespace {
@@ -71,6 +72,7 @@ std::string table(const RooflineReport& report) {
     said.push_back(line);
   }
   for (const std::string& note : report.notes) text += printable(note) + "\n";
+  text += compat_table(report);
   if (above) text += "! above the upper limit of its roof\n";
   if (!contention.empty()) text += fmt::format("contended while measured: {}\n", contention);
   return text;
@@ -144,21 +146,26 @@ nlohmann::ordered_json roofline_json(const RooflineReport& report) {
   for (const RooflinePoint& p : report.points) {
     Json row = roofline_row(p);
     if (!p.samples.empty()) row["samples_s"] = p.samples;
+    if (p.experts_saved_bytes) {
+      row["expected_weight_bytes"] = static_cast<double>(p.work.cost.memory_bytes) + *p.experts_saved_bytes;
+    }
     points.push_back(std::move(row));
   }
-  return {{"machine",
-           {{"cpu", report.machine.cpu},
-            {"isa", report.machine.isa},
-            {"cpus", report.machine.cpus},
-            {"measured_at", report.machine.measured_at}}},
-          {"version", report.version},
-          {"label", report.label},
-          {"numerics", report.numerics},
-          {"kv_type", report.kv_type},
-          {"memory_budget", report.memory_budget},
-          {"models", models},
-          {"notes", report.notes},
-          {"points", points}};
+  Json json = {{"machine",
+                {{"cpu", report.machine.cpu},
+                 {"isa", report.machine.isa},
+                 {"cpus", report.machine.cpus},
+                 {"measured_at", report.machine.measured_at}}},
+               {"version", report.version},
+               {"label", report.label},
+               {"numerics", report.numerics},
+               {"kv_type", report.kv_type},
+               {"memory_budget", report.memory_budget},
+               {"models", models},
+               {"notes", report.notes},
+               {"points", points}};
+  if (!report.compat.empty()) json["paper_compat"] = compat_json(report);
+  return json;
 }
 
 std::string roofline_text(const RooflineReport& report, RooflineFormat format) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "report/roofline_report.h"
+#include "report/run_columns.h"
 
 namespace ridge {
 namespace {
@@ -14,15 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json run_row(const RooflineReport& report) {
-  return {{"label", report.label.empty() ? report.machine.measured_at : report.label},
-          {"measured_at", report.machine.measured_at},
-          {"version", report.version},
-          {"cpu", report.machine.cpu},
-          {"isa", report.machine.isa},
-          {"cpus", report.machine.cpus},
-          {"numerics", report.numerics},
-          {"kv_type", report.kv_type},
-          {"memory_budget", report.memory_budget}};
+  Json row = run_columns(report.machine, report.version, report.label);
+  row.update(Json{{"numerics", report.numerics}, {"kv_type", report.kv_type}, {"memory_budget", report.memory_budget}});
+  return row;
 }
 
 Json point_row(const RooflinePoint& point) {
@@ -37,42 +33,38 @@ std::string schema() {
 }
 
 // Phases of all models, in the order in which they are compared.
-constexpr const char* kHistoryQuery =
-    "SELECT r.id, r.label, r.measured_at, r.version, r.numerics, r.kv_type, r.memory_budget, r.isa, p.machine, "
-    "p.model, "
-    "p.scenario, p.phase, p.measured, p.threads, p.prompt, p.answer, p.tokens, p.depth, p.tokens_per_s, p.flops_per_s, "
-    "p.bytes_per_s, p.oi, p.eta, p.phi, p.seconds, p.seconds_low, p.seconds_high, p.roof, p.above_roof, p.contended "
-    "FROM roofline_runs r JOIN roofline_points p ON p.run = r.id WHERE p.operator = 'all' "
-    "ORDER BY p.model, p.prompt, p.answer, p.scenario, p.phase DESC, p.tokens, p.depth, r.id, p.rowid";
+std::string history_query() {
+  std::string columns;
+  KeptPoint point;
+  each_column(point,
+              [&](const char* column, const auto&) { columns += (columns.empty() ? "" : ", ") + std::string(column); });
+  return "SELECT " + columns +
+         " FROM roofline_runs r JOIN roofline_points p ON p.run = r.id WHERE p.operator = 'all' "
+         "ORDER BY p.model, p.prompt, p.answer, p.scenario, p.phase DESC, p.tokens, p.depth, r.id, p.rowid";
+}
 
 // All that is asked of the tables: those of another version refuse one of them.
 constexpr std::string_view kCommand = "this version of ridge roofline";
 std::vector<std::string> uses() {
-  return {kHistoryQuery, sql_insert("roofline_runs", "", "", run_row({})),
+  return {history_query(), sql_insert("roofline_runs", "", "", run_row({})),
           sql_insert("roofline_points", "run", "1", point_row({}))};
 }
 
 KeptPoint kept_point(const SqlStatement& row) {
+  KeptPoint point;
   int column = 0;
-  auto text = [&] { return sql_text(row, column++); };
-  auto integer = [&] { return sqlite3_column_int64(row.get(), column++); };
-  auto real = [&] { return sqlite3_column_double(row.get(), column++); };
-  KeptPoint p;
-  p.run = integer();
-  for (std::string* field : {&p.label, &p.measured_at, &p.version, &p.numerics, &p.kv_type}) *field = text();
-  p.memory_budget = static_cast<uint64_t>(integer());
-  for (std::string* field : {&p.isa, &p.machine, &p.model, &p.scenario, &p.phase}) *field = text();
-  p.measured = integer() != 0;
-  p.threads = static_cast<int>(integer());
-  for (uint64_t* field : {&p.prompt, &p.answer, &p.tokens, &p.depth}) *field = static_cast<uint64_t>(integer());
-  for (double* field : {&p.tokens_per_s, &p.flops_per_s, &p.bytes_per_s, &p.oi, &p.eta, &p.phi, &p.seconds,
-                        &p.seconds_low, &p.seconds_high}) {
-    *field = real();
-  }
-  p.roof = text();
-  p.above_roof = integer() != 0;
-  p.contended = integer() != 0;
-  return p;
+  each_column(point, [&](const char*, auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    const int at = column++;
+    if constexpr (std::is_same_v<Field, std::string>) {
+      field = sql_text(row, at);
+    } else if constexpr (std::is_same_v<Field, double>) {
+      field = sqlite3_column_double(row.get(), at);
+    } else {
+      field = static_cast<Field>(sqlite3_column_int64(row.get(), at));
+    }
+  });
+  return point;
 }
 
 }  // namespace
@@ -121,7 +113,7 @@ Result<void> RooflineStore::check_model(const std::string& model) const {
 Result<std::vector<KeptPoint>> RooflineStore::history(const std::vector<std::string>& models) const {
   for (const std::string& model : models) RIDGE_TRY(check_model(model));
   std::vector<KeptPoint> points;
-  const SqlStatement row = RIDGE_TRY(file_.prepare(kHistoryQuery));
+  const SqlStatement row = RIDGE_TRY(file_.prepare(history_query()));
   while (RIDGE_TRY(file_.step(row))) {
     KeptPoint point = kept_point(row);
     if (models.empty() || std::find(models.begin(), models.end(), point.model) != models.end()) {

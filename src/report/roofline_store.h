@@ -33,6 +33,42 @@ struct KeptPoint {
   bool above_roof = false, contended = false;
 };
 
+// The columns of a history, once for all: what the query asks for, what a row is read into, and what is printed. visit
+// is called with each column, as "r.label" of a run or "p.model" of a point, and the field of the point.
+template <class Point, class Visit>
+void each_column(Point& p, Visit visit) {
+  visit("r.id AS run", p.run);
+  visit("r.label", p.label);
+  visit("r.measured_at", p.measured_at);
+  visit("r.version", p.version);
+  visit("p.machine", p.machine);
+  visit("r.isa", p.isa);
+  visit("r.numerics", p.numerics);
+  visit("r.kv_type", p.kv_type);
+  visit("r.memory_budget", p.memory_budget);
+  visit("p.model", p.model);
+  visit("p.scenario", p.scenario);
+  visit("p.phase", p.phase);
+  visit("p.measured", p.measured);
+  visit("p.threads", p.threads);
+  visit("p.prompt", p.prompt);
+  visit("p.answer", p.answer);
+  visit("p.tokens", p.tokens);
+  visit("p.depth", p.depth);
+  visit("p.tokens_per_s", p.tokens_per_s);
+  visit("p.seconds", p.seconds);
+  visit("p.seconds_low", p.seconds_low);
+  visit("p.seconds_high", p.seconds_high);
+  visit("p.flops_per_s", p.flops_per_s);
+  visit("p.bytes_per_s", p.bytes_per_s);
+  visit("p.oi", p.oi);
+  visit("p.roof", p.roof);
+  visit("p.eta", p.eta);
+  visit("p.phi", p.phi);
+  visit("p.above_roof", p.above_roof);
+  visit("p.contended", p.contended);
+}
+
 class RooflineStore {
  public:
   // Creates the file and the tables where they are absent. I/O error if it cannot be written, bad input if it is no

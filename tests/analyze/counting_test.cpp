@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "analyze/chosen_experts.h"
 #include "analyze/phase_cost.h"
 #include "analyze/shape_model.h"
 #include "model/operators.h"
@@ -475,6 +476,42 @@ TEST(Counting, BytesAreThoseThatARecordedRunVisits) {
     EXPECT_NEAR(static_cast<double>(whole.memory_bytes - other.memory_bytes), static_cast<double>(memory), slack)
         << path;
   }
+}
+
+// What a roofline counts of experts is what the router chose in the run, by a recording of it; at the expected bytes a
+// prompt of many tokens would read nearly all.
+TEST(Counting, ChosenExpertsAreThoseOfTheRun) {
+  if (tiny_models().empty()) GTEST_SKIP() << "needs ../shared: golden/tiny";
+  int with_experts = 0;
+  for (const std::string& path : tiny_models()) {
+    auto engine = Engine::open({.path = path, .context = 32, .threads = 1, .need_tokenizer = false, .record = true});
+    ASSERT_TRUE(engine.ok()) << path;
+    RecordingSource& record = *engine.value()->recording();
+    ASSERT_TRUE(engine.value()->evaluate(std::vector<TokenId>{1, 2, 3}).ok());
+    record.clear();
+    ASSERT_TRUE(engine.value()->decode(4).ok());
+    ASSERT_TRUE(engine.value()->decode(5).ok());
+    const PhaseCost two = decode_phase(engine.value()->model(), {.tokens = 2, .depth = 3}, {});
+    const double chosen = static_cast<double>(chosen_expert_bytes(record));
+    if (!has_experts(record.program())) {
+      EXPECT_EQ(chosen, 0) << path;
+      EXPECT_EQ(two.expert_bytes, 0u) << path;
+      continue;
+    }
+    ++with_experts;
+    // One token sends itself to k experts, whichever they are: each token's bytes are those expected, but for rounding.
+    EXPECT_NEAR(chosen, static_cast<double>(two.expert_bytes), static_cast<double>(2 * record.program().blocks.size()))
+        << path;
+    // A batch of the same token chooses the experts of one, however many are expected.
+    record.clear();
+    ASSERT_TRUE(engine.value()->rewind(0));
+    ASSERT_TRUE(engine.value()->evaluate(std::vector<TokenId>{1}).ok());
+    const uint64_t one = chosen_expert_bytes(record);
+    const PhaseCost eight = prefill_phase(engine.value()->model(), {.tokens = 8}, {});
+    EXPECT_GT(eight.expert_bytes, one) << path;
+    EXPECT_LE(eight.expert_bytes, eight[Operator::experts].memory_bytes) << path;
+  }
+  EXPECT_GT(with_experts, 0);
 }
 
 }  // namespace

@@ -113,5 +113,20 @@ TEST(SweepModels, AttentionOfAFileTakesItsSizes) {
   EXPECT_EQ(shape.type, Type::Q4_0);
 }
 
+// Ctrl-C while a model is being made: an error that says so, and no part of a file.
+TEST(MadeModel, StopsWhenInterrupted) {
+  const test::TempFolder folder;
+  const MadeModel base = make(small(Type::F16), folder.path());
+  const std::atomic<bool> stop{true};
+  const MadeOptions options{.name = "stopped", .folder = folder.path(), .interrupted = &stop};
+  for (const auto& made :
+       {random_model(small(Type::F16), options), change_model(base.path(), {.layers = 1}, options)}) {
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().code, ErrorCode::io);
+    EXPECT_NE(made.error().message.find("Ctrl-C"), std::string::npos) << made.error().message;
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
 }  // namespace
 }  // namespace ridge

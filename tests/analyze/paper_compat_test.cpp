@@ -144,5 +144,47 @@ TEST(PaperCompat, SixInsightsEachWithBothFiguresAndAVerdict) {
   EXPECT_LT(mha.rates[kLiso].decode, gqa.rates[kLiso].decode);
 }
 
+// The columns of points that were computed or measured here: the formulas of the paper's rows, with these points'
+// rates.
+TEST(PaperCompat, PointsOfOurOwnGetTheSameColumns) {
+  const PaperRow& row = m1("qwen2.5-1.5b");
+  const ModelShape shape = shape_of(row);
+  const auto model = make_shape_model(shape);
+  ASSERT_TRUE(model.ok());
+  RooflineReport report;
+  auto add = [&](BenchTest phase, const Scenario& s, double tokens_per_s) {
+    RooflinePoint p;
+    p.scenario = s.name;
+    p.prompt = s.prompt;
+    p.answer = s.answer;
+    p.phase = phase;
+    p.tokens = phase == BenchTest::prefill ? s.prompt : s.answer;
+    p.seconds = static_cast<double>(p.tokens) / tokens_per_s;
+    p.work.cost = {.memory_bytes = 4'000'000'000, .flops = 8'000'000'000};
+    p.roofs = {.read_gb_per_s = paper_device("M1 Pro").memory_measured_gb_per_s,
+               .float_gops = paper_device("M1 Pro").f32_measured_tflops * 1e3};
+    report.points.push_back(p);
+  };
+  const size_t scenarios[] = {kSiso, kLiso};
+  for (size_t s : scenarios) {
+    add(BenchTest::prefill, paper_scenario(s), row.rates[s].prefill);
+    add(BenchTest::decode, paper_scenario(s), row.rates[s].decode);
+  }
+  add(BenchTest::prefill, paper_scenario(kLilo), 1000);  // without its decode there is no process to time
+  add_compat_rows(*model.value(), shape, 0, report);
+  ASSERT_EQ(report.compat.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const CompatPoint mine = report.compat[i].compat, papers = compat_point(row, scenarios[i]);
+    EXPECT_EQ(report.compat[i].scenario, paper_scenario(scenarios[i]).name);
+    EXPECT_NEAR(mine.oi / papers.oi, 1, 1e-9);
+    EXPECT_NEAR(mine.ops_per_s / papers.ops_per_s, 1, 1e-9);
+    EXPECT_NEAR(mine.roof_share / papers.roof_share, 1, 1e-9);
+    EXPECT_NEAR(mine.phi / papers.phi, 1, 1e-9);
+    EXPECT_DOUBLE_EQ(report.compat[i].physical.decode_oi, 2);
+  }
+  add_compat_rows(*model.value(), shape, report.points.size(), report);
+  EXPECT_EQ(report.compat.size(), 2u);  // from the point that is named
+}
+
 }  // namespace
 }  // namespace ridge

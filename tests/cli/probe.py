@@ -11,6 +11,20 @@ def figures(path, name):
         return re.findall(r"^\s*\{.*\}", re.search(rf"^{name} = \[(.*?)^\]", f.read(), re.S | re.M).group(1), re.M)
 
 
+def opencl(model):
+    """A device's profile where there is a driver, else one line that says what is missing; never over that of the host."""
+    check(run("probe", "--opencl").returncode == 2, "probe: --opencl without -o")
+    check(run("probe", "--device", "1").returncode == 2, "probe: --device without --opencl")
+    both = run("probe", "--opencl", "--storage", "-o", os.path.join(T, "gpu.toml"))
+    check(both.returncode == 2, f"probe: --opencl --storage: {both.returncode}")
+    below = run("probe", "--opencl", "--device=-1", "-o", os.path.join(T, "gpu.toml"))
+    check(below.returncode == 2 and "from 0" in below.stderr, f"probe: --device -1: {below.returncode} {below.stderr}")
+    absent = run("probe", "--opencl", "--device", "999", "-o", os.path.join(T, "gpu.toml"))
+    check(absent.returncode in (2, 5) and absent.stderr.count("\n") <= 3 and not os.path.exists(os.path.join(T, "gpu.toml")),
+          f"probe: --opencl --device 999: {absent.returncode} {absent.stderr}")
+    check(absent.returncode == 2 or "install" in absent.stderr, f"probe: without OpenCL: {absent.stderr}")
+
+
 def tests():
     model = tiny_file(layers=5, dim=96, ffn=512)
     profile = os.path.join(T, "machine.toml")
@@ -25,6 +39,9 @@ def tests():
     check(r.returncode == 0 and model in r.stdout, f"probe: --storage: {r.returncode} {r.stderr}")
     check(figures(profile, "reads") == reads, "probe: --storage changed the figures of memory")
     check(len(figures(profile, "storage")) >= 2, "probe: --storage wrote no figures")
+    peaks = figures(profile, "peaks")
+    check(any("isa = 'scalar'" in p for p in peaks), f"probe: peaks name no ISA: {peaks}")
+    opencl(model)
     both = run("probe", "--storage", "--no-storage")
     check(both.returncode == 2, f"probe: --storage --no-storage: {both.returncode}")
 

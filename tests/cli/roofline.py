@@ -6,7 +6,7 @@ import json
 import os
 import xml.dom.minidom
 
-from harness import T, check, fails, main, run, tiny_file
+from harness import A, T, check, fails, main, run, tiny_file
 
 PROFILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiles")
 OPERATORS = ["qkv", "attention", "output", "ffn", "head"]
@@ -77,6 +77,7 @@ def pages(model):
     parser.feed(text)
     check(not parser.open and not parser.outside, f"the page leaves {parser.open} open, refers to {parser.outside}")
     check(text.count("<svg") == 4 and "prefers-color-scheme" in text and "ridge roofline" in text, "the page lacks a part")
+    check(">unpacking" in text and "roof dots" in text, "the charts lack the format roof")
     xml.dom.minidom.parse(svg)
 
 
@@ -120,9 +121,47 @@ def paper():
     check(round(point["compat"]["oi"]) == 18 and round(point["physical"]["decode_oi"], 1) == 1.0, f"{point}")
 
 
+def compat(model):
+    """--paper-compat of models: the paper's column beside the physical one, measured and computed."""
+    swept = report(model, "--sweep", "type", "--scenarios", "siso", "--lengths", "8,16", "-n", "4", "-r", "1", "-t", "1",
+                   "--paper-compat")
+    rows = swept["paper_compat"]
+    check(len(rows) == 3 and {r["scenario"] for r in rows} == {"SISO"}, f"--sweep type --paper-compat: {rows}")
+    for r, name in zip(rows, ("F16", "Q8_0", "Q4_0")):
+        phases = {p["phase"]: p for p in swept["points"] if p["operator"] == "all" and p["model"] == r["model"]}
+        check(name in r["model"], f"{r['model']} is not in {name}")
+        check(abs(r["physical"]["decode_oi"] / phases["decode"]["oi"] - 1) < 1e-9, f"physical OI of {name}")
+        # Performance by intensity is the peak memory, whatever was measured: the paper's flaw.
+        c = r["compat"]
+        check(abs(c["flops_per_s"] / c["oi"] / c["peak_bytes"] - 1) < 1e-9, f"compat of {name}: {c}")
+    machine = os.path.join(PROFILES, "m1-pro.toml")
+    deep = report("shape:plm-1.8b", "--machine", machine, "--sweep", "attention", "--scenarios", "liso", "--paper-compat")
+    check(len(deep["paper_compat"]) == 3, f"--sweep attention --paper-compat has {len(deep['paper_compat'])} rows")
+    text = run("roofline", "shape:qwen2.5-1.5b", "--machine", machine, "--scenarios", "siso,lilo", "--paper-compat").stdout
+    check("by RooflineBench's formulas" in text and text.count("LILO") >= 2, f"--paper-compat prints no table: {text[-500:]}")
+    fails(2, ["roofline", model, "--paper-compat", "--csv"], "--json")
+
+
+def experts():
+    """Bytes of a model with experts are those of the experts that the run chose, beside the expected ones."""
+    model = os.path.join(A.shared, "golden", "tiny", "qwen3moe.gguf")
+    if not os.path.exists(model):
+        return
+    points = report(model, "--scenarios", "siso", "--lengths", "12,12", "-n", "4", "-r", "1", "-t", "1")["points"]
+    for phase in ("prefill", "decode"):
+        every = next(p for p in points if p["phase"] == phase and p["operator"] == "all")
+        mine = next(p for p in points if p["phase"] == phase and p["operator"] == "experts")
+        check(mine["expected_weight_bytes"] > 0 and "chosen" in every["sentence"], f"{phase}: {every['sentence']}")
+        saved = mine["expected_weight_bytes"] - mine["weight_bytes"]
+        check(abs(every["expected_weight_bytes"] - every["weight_bytes"] - saved) < 1, f"{phase}: both save the same bytes")
+    check(all("expected_weight_bytes" not in p for p in points if p["operator"] == "attention"), "attention has no experts")
+
+
 def test_roofline():
     model = tiny_file(layers=2, dim=64, ffn=128)
     measured(model)
+    compat(model)
+    experts()
     pages(model)
     computed()
     paper()

@@ -89,7 +89,7 @@ TEST(TinyVae, DecodesThePicture) {
   const std::string path = test::tiny_folder() + "/golden.safetensors";
   RIDGE_SKIP_WITHOUT(path, "needs ../shared");
   const Safetensors golden = Safetensors::open(path).value();
-  auto vae = Vae::open(test::tiny_folder() + "/vae-tiny.safetensors");
+  auto vae = Vae::open(test::tiny_folder() + "/vae-tiny.safetensors", VaeSide::decoder);
   ASSERT_TRUE(vae.ok()) << vae.error().message;
   const KernelChoice kernels = choose_kernels({}).value();
   ThreadPool pool({.threads = 2});

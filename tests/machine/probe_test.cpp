@@ -19,6 +19,7 @@
 #include "machine/bandwidth_loop.h"
 #include "machine/cpu.h"
 #include "machine/probe_contention.h"
+#include "machine/probe_rate.h"
 #include "machine/probe_stats.h"
 #include "machine/storage_probe.h"
 
@@ -43,6 +44,66 @@ TEST(ProbeStats, MedianAndQuartiles) {
   EXPECT_EQ(spread(summarize(one)), 0);
   EXPECT_EQ(summarize({}).runs, 0);
   EXPECT_EQ(spread({}), 0);
+}
+
+TEST(ProbeStats, SettledMeansEnoughSamplesThatAgree) {
+  EXPECT_TRUE(settled({.value = 100, .low = 98, .high = 103, .runs = 3}));
+  EXPECT_FALSE(settled({.value = 100, .low = 97, .high = 103, .runs = 3}));
+  EXPECT_FALSE(settled({.value = 100, .low = 100, .high = 100, .runs = 2}));
+  EXPECT_FALSE(settled({}));
+}
+
+// Figures that agree have their turn in the planned sittings, others until the last.
+TEST(Rounds, UnsettledFiguresGetMore) {
+  Rounds rounds(2, {.sittings = 3, .samples = 1, .more = 4});
+  int sittings = 0, calm = 0, restless = 0;
+  while (rounds.next()) {
+    ++sittings;
+    if (rounds.wanted(0)) rounds.add(0, 100 + 0.5 * calm++);
+    if (rounds.wanted(1)) rounds.add(1, 100 + 20.0 * restless++);
+  }
+  EXPECT_EQ(calm, 3);
+  EXPECT_EQ(restless, 7);
+  EXPECT_EQ(sittings, 7);
+  EXPECT_EQ(rounds.result(0).value, 100.5);
+  EXPECT_EQ(rounds.result(1).value, 160);
+
+  Rounds quiet(1, {.sittings = 3, .samples = 1, .more = 4});
+  for (sittings = 0; quiet.next(); ++sittings) quiet.add(0, 7);
+  EXPECT_EQ(sittings, 3);
+}
+
+// A sample during which somebody else had the CPU does not count, unless there are too few others.
+TEST(Rounds, DisturbedSamplesDoNotCount) {
+  for (int clean : {2, 4}) {
+    Rounds rounds(1, {.sittings = 8, .samples = 1, .more = 0, .run_time = std::chrono::milliseconds(1)});
+    int sitting = 0;
+    while (rounds.next()) {
+      rounds.sample(0, 1, [&](uint64_t passes) {
+        const bool disturbed = sitting >= clean;
+        return Timed{.seconds = static_cast<double>(passes) * (disturbed ? 2e-3 : 1e-3), .disturbed = disturbed};
+      });
+      ++sitting;
+    }
+    EXPECT_EQ(rounds.result(0).runs, clean);
+    EXPECT_EQ(settled(rounds.result(0)), clean == 4);
+    EXPECT_NEAR(rounds.result(0).value, clean == 4 ? 1000 : 500, 1);
+  }
+}
+
+// Whoever has no CPU at his first turn takes too few passes for a sample; they are not kept.
+TEST(Rounds, TooShortSamplesAreReplaced) {
+  Rounds rounds(1, {.sittings = 5, .samples = 1, .more = 0, .run_time = std::chrono::milliseconds(1)});
+  int sitting = 0;
+  while (rounds.next()) {
+    rounds.sample(0, 1, [&](uint64_t passes) {
+      if (sitting == 0) return Timed{.seconds = 5e-3, .disturbed = false};
+      return Timed{.seconds = static_cast<double>(passes) * 1e-6, .disturbed = false};
+    });
+    ++sitting;
+  }
+  EXPECT_EQ(rounds.result(0).runs, 4);
+  EXPECT_NEAR(rounds.result(0).value, 1e6, 1);
 }
 
 TEST(ProbeContention, ReadsProcStat) {
@@ -75,7 +136,9 @@ TEST(ReadLoop, EveryWidthReadsEveryWord) {
 TEST(ReadPlan, CoversTheHierarchyWithinTheLimit) {
   for (bool quick : {false, true}) {
     for (uint64_t most : {16 * kKiB, 100 * kKiB, 3 * kMiB, kGiB, 100 * kGiB}) {
-      ReadPlan plan = read_plan({.threads = 1, .quick = quick, .most_bytes = most});
+      // Mapped for each page size, which are measured in turn.
+      ReadPlan plan = read_plan({.threads = 1, .quick = quick, .most_bytes = most * (quick ? 1 : 2)});
+      EXPECT_EQ(plan.pages.size(), quick ? 1u : 2u);
       ASSERT_FALSE(plan.footprints.empty());
       EXPECT_TRUE(std::is_sorted(plan.footprints.begin(), plan.footprints.end()));
       EXPECT_EQ(std::set<uint64_t>(plan.footprints.begin(), plan.footprints.end()).size(), plan.footprints.size());
@@ -118,15 +181,14 @@ TEST(ReadRoof, MeasuresEveryPointOfThePlan) {
   ReadPlan plan{.footprints = {64 * kKiB, 4 * kMiB},
                 .threads = {1, 3},
                 .pages = {PageSize::huge, PageSize::small},
-                .runs = 3,
-                .run_time = std::chrono::microseconds(100)};
+                .rounds = {.sittings = 2, .samples = 2, .more = 1, .run_time = std::chrono::microseconds(100)}};
   Progress bar("test", point_count(plan), ProgressUnit::items);
   auto points = measure_reads(plan, bar);
   ASSERT_TRUE(points.ok()) << points.error().message;
   std::set<std::tuple<uint64_t, int, bool>> seen;
   for (const ReadPoint& point : points.value()) {
     expect_plausible(point.gb_per_s);
-    EXPECT_EQ(point.gb_per_s.runs, 3);
+    EXPECT_LE(point.gb_per_s.runs, 6);
     EXPECT_TRUE(seen.insert({point.footprint_bytes, point.threads, point.huge_pages}).second);
   }
   for (uint64_t footprint : plan.footprints) {

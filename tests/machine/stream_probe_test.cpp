@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/units.h"
-#include "machine/compute_loop.h"
+#include "machine/compute_probe.h"
 #include "machine/cpu.h"
 #include "machine/probe.h"
 #include "machine/stream_loop.h"
@@ -38,8 +38,7 @@ TEST(StreamLoops, DoWhatTheyAreCalled) {
 
 TEST(StreamProbe, MeasuresEveryKindAtEveryFootprint) {
   StreamPlan plan = stream_plan({.threads = 2, .quick = true, .most_bytes = 2 * kMiB});
-  plan.timing.run_time = std::chrono::microseconds(50);
-  plan.timing.runs = 2;
+  plan.rounds = {.sittings = 2, .samples = 1, .more = 0, .run_time = std::chrono::microseconds(50)};
   Progress bar("", point_count(plan), ProgressUnit::items);
   auto results = measure_streams(plan, bar);
   ASSERT_TRUE(results.ok()) << results.error().message;
@@ -75,20 +74,39 @@ TEST(Levels, AreFoundWhereRatesStayAlike) {
 }
 
 TEST(Peaks, AboveWhatTheClockAllowsAreAnError) {
-  const ComputeLoop loop = float_loop(cpu_info().features);
-  if (loop.run == nullptr) GTEST_SKIP() << "no loop of multiply-adds knows this CPU";
-  MachineProfile profile;
-  profile.clock_ghz_before = profile.clock_ghz_after = 2;
-  const double most = 2 * most_operations_per_cycle(loop);
-  profile.peaks = {{"f32", 1, measured(most)}};
-  EXPECT_TRUE(check_peaks(profile).ok());
-  profile.peaks[0].gops = measured(1.1 * most);
-  const auto above = check_peaks(profile);
-  ASSERT_FALSE(above.ok());
-  EXPECT_EQ(above.error().code, ErrorCode::bug);
-  profile.peaks[0].threads = 2;
-  EXPECT_TRUE(check_peaks(profile).ok());
+  if (compute_loops().empty()) GTEST_SKIP() << "no loop of multiply-adds knows this CPU";
+  for (const ComputeLoop& loop : compute_loops()) {
+    MachineProfile profile;
+    profile.clock_ghz_before = profile.clock_ghz_after = 2;
+    const double most = 2 * most_operations_per_cycle(loop);
+    profile.peaks = {{std::string(loop.type), std::string(loop.isa), 1, measured(most)}};
+    EXPECT_TRUE(check_peaks(profile).ok());
+    profile.peaks[0].gops = measured(1.1 * most);
+    const auto above = check_peaks(profile);
+    ASSERT_FALSE(above.ok());
+    EXPECT_EQ(above.error().code, ErrorCode::bug);
+    EXPECT_NE(above.error().message.find(loop.isa), std::string::npos);
+    EXPECT_NE(above.error().message.find("contention"), std::string::npos);
+    profile.peaks[0].threads = 2;
+    EXPECT_TRUE(check_peaks(profile).ok());
+    profile.peaks[0] = {std::string(loop.type), "", 1, measured(1e9)};  // of a profile of before
+    EXPECT_TRUE(check_peaks(profile).ok());
+  }
   EXPECT_GT(measure_clock_ghz(), 0.1);
+}
+
+TEST(Peaks, OfAProfileByThreads) {
+  MachineProfile p;
+  EXPECT_FALSE(p.peak_gops("int8", 2).has_value());
+  p.peaks = {{"int8", "avx2", 1, measured(100)},
+             {"int8", "avx512-vnni", 1, measured(400)},
+             {"int8", "avx2", 4, measured(390)},
+             {"int8", "avx512-vnni", 4, measured(1500)}};
+  EXPECT_EQ(p.peak_gops("int8", 4), 1500);
+  EXPECT_EQ(p.peak_gops("int8", 1), 400);
+  EXPECT_EQ(p.peak_gops("int8", 2), 800);
+  EXPECT_EQ(p.peak_gops("int8", 8), 3000);
+  EXPECT_FALSE(p.peak_gops("f32", 4).has_value());
 }
 
 TEST(ProfileSections, KeepsEverythingThatTheProbeFinds) {
@@ -99,7 +117,7 @@ TEST(ProfileSections, KeepsEverythingThatTheProbeFinds) {
   p.streams = {{StreamKind::streaming_copy, 1 << 20, 2, measured(12)}};
   p.latencies = {{1 << 20, measured(80)}};
   p.levels = {{16384, 65536, 480, 2}};
-  p.peaks = {{"int8", 2, measured(1800)}};
+  p.peaks = {{"int8", "amx-int8", 2, measured(1800)}, {"f32", "", 2, measured(200)}};
   p.formats = {{"Q4_K", measured(9)}};
   p.figures = {{"memory_gb_per_s", 17.1, FigureStatus::published, "a \"sheet\""}};
   const std::string path = testing::TempDir() + "/everything.toml";
@@ -115,6 +133,8 @@ TEST(ProfileSections, KeepsEverythingThatTheProbeFinds) {
   EXPECT_EQ(b.latencies.at(0).ns.value, 80);
   EXPECT_EQ(b.levels.at(0).to_bytes, 65536u);
   EXPECT_EQ(b.peaks.at(0).type, "int8");
+  EXPECT_EQ(b.peaks.at(0).isa, "amx-int8");
+  EXPECT_EQ(b.peaks.at(1).isa, "");  // as profiles of before have it
   EXPECT_EQ(b.formats.at(0).gb_per_s.value, 9);
   EXPECT_EQ(b.figures.at(0).source, "a \"sheet\"");
   EXPECT_EQ(b.read_gb_per_s(1, 1), 17.1);

@@ -1,0 +1,111 @@
+"""`ridge image` with the diffusion model and its text encoder as GGUF files, named and typed as conversions are: matrices
+in BF16 or quantised, vectors and small matrices in F32, the encoder under llama.cpp's names."""
+import array
+import os
+import struct
+
+from gguf_files import Gguf
+from harness import T, check, fails, main, run
+from picture_files import read_tensors
+
+MINI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../demo/anima-mini")
+OUT, AGAIN = os.path.join(T, "out.png"), os.path.join(T, "again.png")
+F32, Q8_0, BF16 = 0, 8, 30
+SMALL = 1024  # elements; what has no more stays F32
+QWEN = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+        "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+
+
+def as_f32(data):
+    out = bytearray(2 * len(data))
+    out[2::4], out[3::4] = data[0::2], data[1::2]
+    return bytes(out)
+
+
+def as_q8_0(data):
+    values, out = array.array("f", as_f32(data)), b""
+    for i in range(0, len(values), 32):
+        block = values[i:i + 32]
+        scale = struct.unpack("<e", struct.pack("<e", max(map(abs, block)) / 127))[0] or 1
+        out += struct.pack("<e", scale) + struct.pack("<32b", *(max(-127, min(127, round(v / scale))) for v in block))
+    return out
+
+
+def convert(tensors, keys, name_of, quantised=()):
+    g = Gguf()
+    g.keys = keys
+    for name, (dtype, shape, data) in tensors.items():
+        check(dtype == "BF16", f"{name} is {dtype}")
+        kind = F32 if len(shape) == 1 or len(data) <= 2 * SMALL else Q8_0 if name in quantised else BF16
+        packed = {F32: as_f32, Q8_0: as_q8_0, BF16: bytes}[kind](data)
+        g.tensors.append([name_of(name), shape[::-1], kind, packed])
+    return g
+
+
+def save(g, name):
+    with open(os.path.join(T, name), "wb") as f:
+        f.write(g.bytes())
+    return os.path.join(T, name)
+
+
+def qwen_name(name):
+    words = name.removeprefix("model.").removesuffix(".weight").split(".", 2)
+    if words[0] != "layers":
+        return {"embed_tokens": "token_embd", "norm": "output_norm"}[words[0]] + ".weight"
+    return f"blk.{words[1]}.{QWEN[words[2]]}.weight"
+
+
+def qwen_keys(tensors):
+    shapes = {qwen_name(n): t[1] for n, t in tensors.items()}
+    head = shapes["blk.0.attn_q_norm.weight"][0]
+    layers = sum(n.endswith("attn_q.weight") for n in shapes)
+    return {"general.architecture": "qwen3", "qwen3.block_count": layers, "qwen3.context_length": 32768,
+            "qwen3.embedding_length": shapes["token_embd.weight"][1],
+            "qwen3.feed_forward_length": shapes["blk.0.ffn_up.weight"][0],
+            "qwen3.attention.head_count": shapes["blk.0.attn_q.weight"][0] // head,
+            "qwen3.attention.head_count_kv": shapes["blk.0.attn_k.weight"][0] // head,
+            "qwen3.attention.key_length": head, "qwen3.attention.value_length": head,
+            "qwen3.attention.layer_norm_rms_epsilon": 1e-6, "qwen3.rope.freq_base": 1e6}
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def test_gguf():
+    way = ["image", "--bundle", MINI, "-p", "red apple on a blue background", "--size", "64x48", "--steps", "4", "--seed",
+           "1", "-o"]
+    run(*way, OUT)
+    dit, qwen = (read_tensors(os.path.join(MINI, n)) for n in ("anima-mini.safetensors", "qwen3-mini.safetensors"))
+    anima_keys = {"general.architecture": "cosmos", "general.quantization_version": 2, "general.file_type": 32}
+    plain = save(convert(dit, anima_keys, lambda n: n.removeprefix("net.")), "anima.gguf")
+    encoder = save(convert(qwen, qwen_keys(qwen), qwen_name), "qwen3.gguf")
+
+    def pixels(path):  # the recipes differ: they name the files
+        data = read(path)
+        return data[data.index(b"IDAT"):]
+
+    for extra in (["--model", plain], ["--text-encoder", encoder], ["--model", plain, "--text-encoder", encoder]):
+        r = run(*way, AGAIN, *extra)
+        check(r.returncode == 0 and pixels(AGAIN) == pixels(OUT), f"{extra} gives another picture: {r.stderr}")
+    for name in ("model.diffusion_model.", ""):
+        g = convert(dit, anima_keys, lambda n, p=name: p + n)
+        r = run(*way, AGAIN, "--model", save(g, "prefixed.gguf"))
+        check(r.returncode == 0 and pixels(AGAIN) == pixels(OUT), f"a prefix {name + 'net.'!r}: {r.stderr}")
+    some = [n for n in dit if n.endswith(("mlp.layer1.weight", "self_attn.v_proj.weight")) and ".blocks.0." in n]
+    mixed = save(convert(dit, anima_keys, lambda n: n.removeprefix("net."), some), "anima-q8.gguf")
+    r = run(*way, OUT, "--model", mixed)
+    check(r.returncode == 0 and len(some) == 3, f"quantised matrices: {some} {r.stderr}")
+    r = run("compare", OUT, AGAIN, "--json")
+    check(r.returncode == 0 and '"psnr' in r.stdout, f"compare: {r.stderr}")
+    for extra in (["--threads", "1"], ["--isa", "avx2"], ["--io", "buffered"]):
+        r = run(*way, AGAIN, "--model", mixed, *extra)
+        check(r.returncode == 0 and read(AGAIN) == read(OUT), f"quantised, {extra}, gives other bytes: {r.stderr}")
+    fails(3, [*way, AGAIN, "--model", encoder], "no Anima")
+    fails(3, [*way, AGAIN, "--text-encoder", plain], "cosmos")
+
+
+main(test_gguf)
