@@ -162,10 +162,10 @@ Result<void> sim_npu(const SimFlags& flags, const std::string& profile) {
     report.rows.push_back(
         {info->name, info->about, sim::run_npu(input.work, machine, {.policy = info->name, .worth = worth})});
   }
-  const sim::NpuRun& first = report.rows.front().run;
-  if (first.room_bytes > 0 && first.grain_bytes > first.room_bytes) {
-    note(fmt::format("pieces of {} are more than the {} of SRAM, so nothing is kept: simulate fewer passes",
-                     format_bytes(first.grain_bytes), format_bytes(first.room_bytes)));
+  const sim::NpuRun& last = report.rows.back().run;
+  if (last.room_bytes > 0 && last.grain_bytes > last.room_bytes) {
+    note(fmt::format("pieces of {} are more than the {} of SRAM, so little or nothing is kept: simulate fewer passes",
+                     format_bytes(last.grain_bytes), format_bytes(last.room_bytes)));
   }
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // names in a trace are anyone's
   return print(flags.json ? npu_json(report).dump(2, ' ', false, kReplace) + "\n" : npu_text(report));

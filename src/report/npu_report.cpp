@@ -57,8 +57,8 @@ std::string head(const NpuReport& report) {
   text += fmt::format(
       "\nweights {}, KV cache {}; {} of SRAM keep what is worth most {} in pieces of {}: C/W {:.1f} %\n",
       format_bytes(report.work->bytes(NpuObjectKind::weights)), format_bytes(report.work->bytes(NpuObjectKind::kv)),
-      format_bytes(report.rows.front().run.room_bytes), report.worth == sim::NpuWorth::energy ? "energy" : "time",
-      format_bytes(report.rows.front().run.grain_bytes), report.pinned_at_most() * 100);
+      format_bytes(report.rows.back().run.room_bytes), report.worth == sim::NpuWorth::energy ? "energy" : "time",
+      format_bytes(report.rows.back().run.grain_bytes), report.pinned_at_most() * 100);
   if (!report.work->counted_macs) text += "a trace counts no operations: one multiply-add a byte stands in\n";
   return text + "\n";
 }
@@ -67,7 +67,7 @@ std::string head(const NpuReport& report) {
 
 double NpuReport::pinned_at_most() const {
   const double all = static_cast<double>(work->bytes(NpuObjectKind::weights) + work->bytes(NpuObjectKind::kv));
-  return all > 0 ? std::min(1.0, static_cast<double>(rows.front().run.room_bytes) / all) : 0;
+  return all > 0 ? std::min(1.0, static_cast<double>(rows.back().run.room_bytes) / all) : 0;
 }
 
 std::string npu_text(const NpuReport& report) {
@@ -153,10 +153,10 @@ Json npu_json(const NpuReport& report) {
             {"counted_operations", report.work->counted_macs},
             {"weights_bytes", report.work->bytes(NpuObjectKind::weights)},
             {"kv_bytes", report.work->bytes(NpuObjectKind::kv)},
-            {"sram_room_bytes", report.rows.front().run.room_bytes},
+            {"sram_room_bytes", report.rows.back().run.room_bytes},
             {"pinned_at_most", report.pinned_at_most()},
             {"worth", report.worth == sim::NpuWorth::energy ? "energy" : "seconds"},
-            {"grain_bytes", report.rows.front().run.grain_bytes}};
+            {"grain_bytes", report.rows.back().run.grain_bytes}};
   j["rows"] = Json::array();
   for (const NpuRow& row : report.rows) j["rows"].push_back(row_json(row));
   j["placement_policy"] = report.rows.back().name;

@@ -17,7 +17,8 @@
 
 namespace ridge::sim {
 
-// What makes a piece worth keeping. For seconds a shared SRAM that is read no faster than DRAM is left empty.
+// What makes a piece worth keeping. For seconds a shared SRAM before a
+// local one is left empty where a pass is faster so: filling buffers from it takes its turn with DRAM.
 enum class NpuWorth : uint8_t { seconds, energy };
 
 struct NpuOptions {
