@@ -38,7 +38,7 @@ struct Tier {
   double activate_j = 0, row_s = 0;
   double leakage_w = 0;  // and refresh, and whatever else is drawn without an access
 
-  // What `runs` of contiguous bytes cost that begin at a burst and at a row.
+  // What a contiguous run of bytes moves and opens; it begins at a burst and at a row.
   uint64_t moved(uint64_t run) const { return (run + burst_bytes - 1) / burst_bytes * burst_bytes; }
   uint64_t rows(uint64_t run) const { return row_bytes == 0 ? 0 : (run + row_bytes - 1) / row_bytes; }
 };

@@ -90,7 +90,8 @@ void add_passes(NpuWork& work, const AccessTrace& trace, const std::unordered_ma
   size_t pass = 0;
   for (size_t i = 0; i < trace.accesses.size(); ++i) {
     while (pass < trace.pass_begins.size() && trace.pass_begins[pass] <= i) {
-      work.pass_begins.push_back(i);
+      // A pass without visits is none.
+      if (work.pass_begins.empty() || work.pass_begins.back() != i) work.pass_begins.push_back(i);
       ++pass;
     }
     const uint32_t object = index.at(trace.accesses[i].object);

@@ -25,7 +25,7 @@
 
 namespace ridge::sim {
 
-constexpr double kMost = 1e12;  // seconds, bytes, rates: anything larger is a typing error
+constexpr double kLargestNumber = 1e12;  // seconds, bytes, rates: anything larger is a typing error
 
 enum class Sign : uint8_t { positive, not_negative, any };
 
@@ -42,7 +42,7 @@ class Table {
     known_.insert(std::string(key));
     const toml::node* node = table_.get(key);
     const auto value = node == nullptr ? std::nullopt : node->value<double>();
-    const bool good = value && node->is_number() && std::isfinite(*value) && std::abs(*value) <= kMost &&
+    const bool good = value && node->is_number() && std::isfinite(*value) && std::abs(*value) <= kLargestNumber &&
                       (sign == Sign::any || *value > 0 || (sign == Sign::not_negative && *value == 0));
     if (good) return *value;
     if (sign == Sign::positive) return error(key, "a number above 0");

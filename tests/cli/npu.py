@@ -88,6 +88,11 @@ def test_traces(model):
     fails(3, ["sim", one, "--machine", U85], "two or more are needed")
     recorded["passes"] = []
     fails(3, ["sim", write(one, json.dumps(recorded).encode()), "--machine", U85], "two or more are needed")
+    recorded["passes"] = [[], [0], []]
+    fails(3, ["sim", write(one, json.dumps(recorded).encode()), "--machine", U85], "one.json: 1 pass: two or more")
+    recorded["blocks"][0]["storage_bytes"] = 2**64 - 1
+    recorded["passes"] = [[0], [0]]
+    fails(4, ["sim", write(one, json.dumps(recorded).encode()), "--machine", U85], "more than the 4.00 GiB of DRAM")
     fails(3, ["sim", write(one, b"{}"), "--machine", U85], "one.json")
     fails(2, ["sim", visits, "--machine", U85, "--passes", "3"], "--passes")
 
