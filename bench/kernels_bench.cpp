@@ -182,7 +182,7 @@ void register_all() {
     const bool slow = kernel.isa == Isa::scalar;
     if (kernel.op == Op::pack && !slow) add(title("pack", kernel), [kernel](auto& s) { pack(s, kernel); });
     if (kernel.op != Op::matmul_q8 && kernel.op != Op::matmul_float) continue;
-    const size_t decode_bytes = slow ? 1u << 20 : kBigBytes, prefill_bytes = slow ? 1u << 16 : 4u << 20;
+    const size_t decode_bytes = slow ? 1u << 20 : kBigBytes, prefill_bytes = slow ? 1u << 16 : 64u << 20;
     add(title("decode", kernel), [=](auto& s) { matmul(s, kernel, 1, decode_bytes); });
     add(title("prefill", kernel), [=](auto& s) { matmul(s, kernel, kTokens, prefill_bytes); });
   }
