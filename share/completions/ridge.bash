@@ -20,7 +20,7 @@ _ridge_options() {
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --storage --opencl --device --output --json" ;;
-    sim) echo "$engine --machine --policy --train --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
+    sim) echo "$engine --machine --policy --worth --train --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
     ladder)
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;

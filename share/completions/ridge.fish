@@ -117,6 +117,7 @@ complete -c ridge -n '__fish_seen_subcommand_from kernels' -l isa -x -a 'scalar 
 set -l sim '__fish_seen_subcommand_from sim'
 complete -c ridge -n "$sim" -l machine -r -F -d 'profile of the machine'
 complete -c ridge -n "$sim" -l policy -x -a 'all none lru fifo clock sieve lfu slru arc s3-fifo random belady pin-leading pin-strided pin-worth miss-cost importance importance-ahead stream pin-leading+stream pin-strided+stream pin-worth+stream' -d 'what is kept'
+complete -c ridge -n "$sim" -l worth -x -a 'energy seconds' -d 'tiers: what SRAM keeps'
 complete -c ridge -n "$sim" -l passes -x -d 'passes to simulate'
 complete -c ridge -n "$sim" -l train -r -F -d 'choose pins and parameters from it'
 complete -c ridge -n "$sim" -l export -r -F -d 'write visits as oracleGeneral'

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/common.h"
 #include "cli/image.h"
 #include "cli/image_defaults.h"
@@ -185,6 +186,7 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
   bool previewed = false;
   request.preview = RIDGE_TRY(preview_request(flags, previewed));
   if (flags.reference) options.other_bytes += ImageReference::memory_bytes(request);
+  (void)RIDGE_TRY(check_drawing(request));
   RIDGE_TRY(add_init(options, recipe, request));
   options.interrupted = &interrupt_flag();
   const size_t steps = RIDGE_TRY(check_drawing(request)).size() - 1;
@@ -217,6 +219,34 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
 Result<void> check_reference(const ImageFlags& flags, const ImageRecipe& recipe) {
   if (!flags.reference || recipe.spectrum) return {};
   return usage_error("--reference: every step is computed, so this is the exact picture: give --spectrum too");
+}
+
+// A recipe that our own hand would not have written.
+Error undrawable(const ImageFlags& flags, std::string_view why) {
+  return bad_input(fmt::format("{}: its recipe cannot be drawn: {}", flags.repeat, why));
+}
+
+// The LoRAs of a recipe, each with its strength; files that have moved are named again, in their order.
+Result<void> move_loras(ImageFlags& flags, ImageRecipe& recipe) {
+  std::vector<std::string> loras = recipe.loras.value_or(std::vector<std::string>());
+  if (!flags.loras.empty() && flags.loras.size() != loras.size()) {
+    return usage_error(fmt::format("--lora with --repeat: {} was drawn with {}: name each file again, or leave it out",
+                                   flags.repeat, counted(loras.size(), "LoRA")));
+  }
+  for (size_t i = 0; i < loras.size(); ++i) {
+    const Result<LoraFile> drawn = parse_lora(loras[i]);
+    if (!drawn.ok()) return undrawable(flags, drawn.error().message);
+    if (flags.loras.empty()) continue;
+    const LoraFile now = RIDGE_TRY(parse_lora(flags.loras[i]));
+    if (now.path != flags.loras[i] && now.strength != drawn.value().strength) {
+      return usage_error(
+          fmt::format("--lora {} with --repeat: the picture was drawn with a strength of {}: leave it out",
+                      ridge::quoted(flags.loras[i]), drawn.value().strength));
+    }
+    loras[i].replace(0, drawn.value().path.size(), now.path);
+  }
+  flags.loras = std::move(loras);
+  return {};
 }
 
 // The pictures that a recipe begins with may have moved as well; outputs replace neither.
@@ -256,7 +286,9 @@ Result<void> run(ImageFlags flags) {
   RIDGE_TRY(find_parts(flags));
   flags.parts.fill_from(recipe.parts);
   RIDGE_TRY(move_init(flags, recipe));
-  flags.loras = recipe.loras.value_or(std::vector<std::string>());
+  RIDGE_TRY(move_loras(flags, recipe));
+  if (!recipe.init && (recipe.mask || recipe.strength))
+    return undrawable(flags, "a mask or a strength, but no picture");
   RIDGE_TRY(check_reference(flags, recipe));
   DrawRequest asked{.width = recipe.width,
                     .height = recipe.height,
@@ -267,7 +299,7 @@ Result<void> run(ImageFlags flags) {
     asked.init = InitRequest{.picture = {}, .strength = strength_of(recipe)};
   }
   if (const auto drawable = check_drawing(asked); !drawable.ok()) {
-    return bad_input(fmt::format("{}: its recipe cannot be drawn: {}", flags.repeat, drawable.error().message));
+    return undrawable(flags, drawable.error().message);
   }
   return draw(flags, recipe, text);
 }
@@ -277,7 +309,7 @@ Result<void> run(ImageFlags flags) {
 Result<void> refuse_beside_repeat(const CLI::App& command) {
   if (command.count("--repeat") == 0) return {};
   for (const char* flag : {"--prompt", "--negative", "--size", "--sampler", "--seed", "--steps", "--cfg", "--shift",
-                           "--batch", "--spectrum", "--strength", "--lora", "--inputs", "--dump"}) {
+                           "--batch", "--spectrum", "--strength", "--inputs", "--dump"}) {
     if (command.count(flag) > 0) {
       return usage_error(fmt::format("{} with --repeat: the picture to repeat says it already: leave it out", flag));
     }

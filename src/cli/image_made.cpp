@@ -64,8 +64,8 @@ Result<void> write_pictures(const std::vector<MadePicture>& made, const Drawing&
 
 void tell_pictures(const ImageRecipe& recipe, const std::vector<MadePicture>& made, const Drawing& drawing) {
   const ImageTimes& t = drawing.times;
-  note(fmt::format("{}: {} steps of {:.2f} s, encoding {:.2f} s, conditioning {:.2f} s, decoding {:.2f} s",
-                   written(made), drawing.computed_steps.size(),
+  note(fmt::format("{}: {} of {:.2f} s, encoding {:.2f} s, conditioning {:.2f} s, decoding {:.2f} s", written(made),
+                   counted(drawing.computed_steps.size(), "step"),
                    seconds(t.denoise) / static_cast<double>(t.evaluations), seconds(t.encode), seconds(t.condition),
                    seconds(t.decode)));
   tell_forecast(recipe, drawing);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/number_list.h"
 #include "base/progress.h"
+#include "cli/command_line.h"
 #include "cli/common.h"
 #include "cli/sim.h"
 #include "machine/cpu.h"
@@ -132,8 +133,11 @@ void add_compat(const Model& model, const std::optional<ModelShape>& known, size
     add_compat_rows(model, *shape, first, report);
     return;
   }
-  note(fmt::format("{}: --paper-compat knows plain attention and latents without experts: no column for it",
-                   model.config().name));
+  const std::string& name = first < report.points.size() ? report.points[first].model : model.config().architecture;
+  note(
+      fmt::format("{}: --paper-compat has no column for it: of files it knows plain attention (no latents, windows or "
+                  "experts, three matrices of the feed-forward part)",
+                  name));
 }
 
 // Over depth, the time of a token is that of the head and the start, and as much again for every layer.
@@ -377,7 +381,9 @@ void add_roofline(CLI::App& app) {
   add("--machine", flags->machines, "FILES", "place it on these profiles instead of running it");
   add("--scenarios", flags->scenarios, "LIST", "of siso, liso, silo, lilo (default: all)");
   add("--lengths", flags->lengths, "S,L", "tokens that are short and long")->capture_default_str();
-  add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")->capture_default_str();
+  add("-n,--tokens", flags->decode_tokens, "N", "tokens of an answer to time, in its middle")
+      ->capture_default_str()
+      ->check(CLI::Validator(refuse_negative, ""));
   add("-r,--repetitions", flags->repetitions, "N", "runs of each phase, 1 to 50")->capture_default_str();
   add("--sweep", flags->sweep, "AXIS", "along depth, type, attention, context or threads");
   add("-o,--output", flags->html, "FILE", "also write a page with charts (HTML)");

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "sim/npu_machine.h"
+
 namespace ridge::cli {
 namespace {
 
@@ -15,6 +17,8 @@ constexpr const char* kExamples =
     "  ridge sim profiles/rk3588-anima.toml --merge 3 --json\n"
     "  ridge sim model.gguf --memory 300M                (the engine's own plan)\n"
     "  ridge sim model.gguf --memory 300M --policy all --machine board.toml\n"
+    "  ridge sim model.gguf --machine ethos-u85          (tiers: SRAM, DRAM, DMA)\n"
+    "  ridge sim shape:llama-3.2-1b:Q4_K --machine hexagon-v75 --policy all\n"
     "  ridge run model.gguf -p Hi --record visits.json\n"
     "  ridge sim visits.json --memory 200M --policy all\n"
     "  ridge sim visits.json --memory 200M --policy importance --train other.json\n"
@@ -27,19 +31,30 @@ Result<void> run(const SimFlags& flags) {
     RIDGE_TRY(check_output(*flags.export_path, "--export"));
   }
   const std::string& input = flags.engine.model;
-  const bool is_trace = input.ends_with(".json") || input.ends_with(".oracleGeneral");
-  if (flags.train && !is_trace) {
+  if (flags.train && !is_trace(input)) {
     return usage_error(fmt::format("--train is for traces, and {} is none: leave it out", input));
   }
-  if (is_profile(input)) return sim_device(flags);
+  if (is_profile(input)) {
+    if (flags.worth) return usage_error("--worth is for a --machine of tiers, such as ethos-u85: leave it out");
+    return sim_device(flags);
+  }
   if (flags.steps || flags.computed || flags.spectrum || flags.merge || flags.lock) {
     return usage_error(
         fmt::format("--steps, --spectrum, --computed, --merge and --lock are for devices of contexts, such as "
                     "rk3588-anima, and {} is none: leave them out",
                     input));
   }
-  if (is_trace) return sim_trace(flags);
-  return sim_model(flags);
+  if (flags.machine) {
+    const std::string profile = RIDGE_TRY(resolve_profile(*flags.machine));
+    // What is no profile at all is told by those who read the rest of it.
+    const Result<bool> tiers = sim::has_tiers(profile);
+    if (tiers.ok() && tiers.value()) {
+      if (flags.train) return usage_error("--train is not for a --machine of tiers: leave one of them out");
+      return sim_npu(flags, profile);
+    }
+  }
+  if (flags.worth) return usage_error("--worth is for a --machine of tiers, such as ethos-u85: leave it out");
+  return is_trace(input) ? sim_trace(flags) : sim_model(flags);
 }
 
 }  // namespace
@@ -55,6 +70,7 @@ void add_sim(CLI::App& app) {
   add("--machine", flags->machine, "FILE", "machine profile (default: that of `ridge probe`)");
   add("--policy", flags->policy, "NAME", "what is kept, or all: a table of all of them");
   add("--train", flags->train, "TRACE", "another trace, to choose pins and parameters from");
+  add("--worth", flags->worth, "NAME", "tiers: SRAM keeps what saves energy (default), seconds");
   add("--passes", flags->passes, "N", "passes to simulate (default 8)");
   add("--export", flags->export_path, "FILE", "write the order of visits as oracleGeneral");
   add("--trace", flags->trace, "FILE", "write what would happen when, for `ridge report`");

@@ -11,7 +11,7 @@ namespace ridge::cli {
 
 struct SimFlags {
   EngineFlags engine;  // of a model; `model` is the input, whatever it is
-  std::optional<std::string> machine, policy, train, export_path, lock, trace;
+  std::optional<std::string> machine, policy, train, export_path, lock, trace, worth;
   std::optional<int64_t> steps, computed, merge, passes;
   bool spectrum = false, json = false;
 };
@@ -26,6 +26,11 @@ Result<sim::DriverLock> parse_lock(const std::string& name);  // "none", "init",
 Result<void> sim_device(const SimFlags& flags);  // PROFILE.toml
 Result<void> sim_trace(const SimFlags& flags);   // recorded, or oracleGeneral
 Result<void> sim_model(const SimFlags& flags);   // a program
+
+// The same on a machine of tiers, whose profile is the file `profile`.
+Result<void> sim_npu(const SimFlags& flags, const std::string& profile);
+bool is_trace(const std::string& input);            // by the end of its name
+Result<uint32_t> passes_of(const SimFlags& flags);  // of a model
 
 // `ridge plan PROFILE.toml`: --memory (of added memory; default: the ladder's gate), --steps, --spectrum, --computed,
 // --merge, --lock, --json.

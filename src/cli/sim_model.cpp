@@ -18,13 +18,6 @@
 namespace ridge::cli {
 namespace {
 
-Result<uint32_t> passes_of(const SimFlags& flags) {
-  constexpr int64_t kDefault = 8, kMost = 10'000;
-  const int64_t n = flags.passes.value_or(kDefault);
-  if (n < 2 || n > kMost) return usage_error(fmt::format("--passes {} is no usable number: give 2 to {}", n, kMost));
-  return static_cast<uint32_t>(n);
-}
-
 // Rows of policies(): one, or all of them.
 Result<std::vector<const sim::PolicyInfo*>> chosen_policies(const std::string& name) {
   std::vector<const sim::PolicyInfo*> out;
@@ -91,6 +84,15 @@ Result<InputTrace> training_trace(const std::string& path, const InputTrace& jud
 }
 
 }  // namespace
+
+Result<uint32_t> passes_of(const SimFlags& flags) {
+  constexpr int64_t kDefault = 8, kMost = 10'000;
+  const int64_t n = flags.passes.value_or(kDefault);
+  if (n < 2 || n > kMost) return usage_error(fmt::format("--passes {} is no usable number: give 2 to {}", n, kMost));
+  return static_cast<uint32_t>(n);
+}
+
+bool is_trace(const std::string& input) { return input.ends_with(".json") || input.ends_with(".oracleGeneral"); }
 
 Result<void> sim_trace(const SimFlags& flags) {
   const std::string& path = flags.engine.model;

@@ -239,7 +239,8 @@ Result<Image> picture_of(std::span<const float> values, uint32_t width, uint32_t
       const float v = values[c * plane + i];
       if (!std::isfinite(v)) {
         return bad_input(
-            "the model gives values that are no numbers: its files are damaged, or the guidance too strong");
+            "the model gives values that are no numbers: its files or a LoRA are damaged, or the guidance is too "
+            "strong");
       }
       out.pixels[3 * i + c] = static_cast<uint8_t>(std::clamp(v, -1.0f, 1.0f) * 127.5f + 128.0f);
     }

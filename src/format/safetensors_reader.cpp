@@ -67,6 +67,10 @@ Result<Safetensors> SafetensorsReader::read() {
                      in_.size());
   }
   const uint64_t length = RIDGE_TRY(in_.read_as<uint64_t>());
+  constexpr uint32_t kGgufMagic = 0x46554747;
+  if (static_cast<uint32_t>(length) == kGgufMagic) {
+    return bad_input(fmt::format("{}: a GGUF file, where a safetensors file is expected: give that", name), 0);
+  }
   if (length > kMostHeaderBytes) {
     return bad_input(
         fmt::format("{}: not a safetensors file: it claims a header of {} bytes, expected at most {}; give "

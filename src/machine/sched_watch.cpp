@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -35,7 +36,8 @@ SchedCounts sched_counts(const std::string& root) {
 
 std::string describe_sched(const SchedCounts& counts, double thread_s) {
   if (thread_s <= 0) return {};
-  double queued = counts.queued_s / thread_s;
+  // The system books a wait when it ends: a short watch may be told of more than fits into it.
+  const double queued = std::min(1.0, counts.queued_s / thread_s);
   if (queued > kQueuedAllowed) return fmt::format("threads waited {:.0f} % of the time for a CPU", queued * 100);
   double switches = static_cast<double>(counts.involuntary) / thread_s;
   if (switches > kSwitchesAllowed) return fmt::format("threads were interrupted {:.0f} times a second", switches);

@@ -11,7 +11,7 @@
 namespace ridge {
 namespace {
 
-constexpr uint64_t kMostLayers = 4096, kMostSize = uint64_t{1} << 24;
+constexpr uint64_t kMostSize = uint64_t{1} << 24;
 
 // A matrix of the file, as its shapes say: cols() are inputs.
 Result<const GgufTensor*> need(const Gguf& file, const std::string& name) {
@@ -29,11 +29,9 @@ Result<const GgufTensor*> need(const Gguf& file, const std::string& name) {
 
 uint32_t u32(uint64_t n) { return static_cast<uint32_t>(n); }
 
-uint32_t count_layers(const Gguf& file, const char* pattern) {
-  uint32_t n = 0;
-  while (n < kMostLayers && file.find(fmt::format(fmt::runtime(pattern), n)) != nullptr) ++n;
-  return n;
-}
+constexpr std::string_view kFirstOfLayer = ".self_attn.q_proj.weight";
+
+uint32_t count_layers(const Gguf& file, std::string_view before) { return layers_named(file, before, kFirstOfLayer); }
 
 }  // namespace
 
@@ -69,7 +67,7 @@ Result<void> Anima::read_shape(const Gguf& file) {
   const GgufTensor* first = RIDGE_TRY(need(file, "x_embedder.proj.1.weight"));
   const GgufTensor* last = RIDGE_TRY(need(file, "final_layer.linear.weight"));
   c.width = u32(first->rows());
-  c.layers = count_layers(file, "blocks.{}.self_attn.q_proj.weight");
+  c.layers = count_layers(file, "blocks.");
   c.head_dim = u32(RIDGE_TRY(need(file, "blocks.0.self_attn.q_norm.weight"))->elements());
   c.ffn = u32(RIDGE_TRY(need(file, "blocks.0.mlp.layer1.weight"))->rows());
   c.rank = u32(RIDGE_TRY(need(file, "blocks.0.adaln_modulation_mlp.1.weight"))->rows());
@@ -80,7 +78,7 @@ Result<void> Anima::read_shape(const Gguf& file) {
                     "mask, such as 68 to 64",
                     where, first->cols(), last->rows()));
   }
-  c.adapter_layers = count_layers(file, "llm_adapter.blocks.{}.self_attn.q_proj.weight");
+  c.adapter_layers = count_layers(file, "llm_adapter.blocks.");
   const GgufTensor* embedding = RIDGE_TRY(need(file, "llm_adapter.embed.weight"));
   c.vocabulary = u32(embedding->rows());
   c.context_width = u32(embedding->cols());

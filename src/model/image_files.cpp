@@ -94,8 +94,7 @@ Result<Metadata> qwen_metadata(const Gguf& file) {
     }
     return t;
   };
-  int64_t layers = 0;
-  while (file.find(fmt::format("blk.{}.attn_q.weight", layers)) != nullptr) ++layers;
+  const int64_t layers = layers_named(file, "blk.", ".attn_q.weight");
   const GgufTensor* embedding = RIDGE_TRY(need("token_embd.weight"));
   const GgufTensor* q = RIDGE_TRY(need("blk.0.attn_q.weight"));
   const GgufTensor* k = RIDGE_TRY(need("blk.0.attn_k.weight"));
@@ -124,6 +123,21 @@ Result<Metadata> qwen_metadata(const Gguf& file) {
 
 }  // namespace
 
+uint32_t layers_named(const Gguf& file, std::string_view before, std::string_view after) {
+  constexpr uint32_t kMost = 4096;
+  uint32_t layers = 0;
+  for (const GgufTensor& t : file.tensors()) {
+    std::string_view name = t.name;
+    if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after)) continue;
+    name = name.substr(before.size(), name.size() - before.size() - after.size());
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (error == std::errc() && end == name.data() + name.size())
+      layers = std::max(layers, std::min(number, kMost - 1) + 1);
+  }
+  return layers;
+}
+
 Result<Gguf> as_gguf(const Safetensors& file) {
   std::vector<GgufTensor> tensors;
   for (const SafeTensor& t : file.tensors()) {
@@ -133,7 +147,7 @@ Result<Gguf> as_gguf(const Safetensors& file) {
     if (!type) {
       return bad_input(
           fmt::format("{}: tensor {} is of type {}, which Ridge cannot compute with; it knows BF16, F16 and "
-                      "F32: fetch the model in one of these, or as GGUF",
+                      "F32: fetch it in one of these",
                       file.files()[t.file].path, quoted(t.name), name_of(t.type)),
           t.offset);
     }

@@ -7,7 +7,9 @@
 //   Gguf dit = RIDGE_TRY(open_diffusion("anima.gguf"));                   // "blocks.0.self_attn.q_proj.weight"
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "format/gguf.h"
@@ -26,5 +28,9 @@ Result<Gguf> open_diffusion(const std::string& path);
 // A Qwen3 of any size: a GGUF file as it is; of a safetensors file the configuration is read from the shapes, and the
 // head is left out.
 Result<Gguf> open_text_encoder(const std::string& path);
+
+// How many layers a file has by the names of one tensor each, before + number + after: one more than the highest
+// number, so that a gap is a tensor that is missing, not a smaller model. 4096 at most.
+uint32_t layers_named(const Gguf& file, std::string_view before, std::string_view after);
 
 }  // namespace ridge

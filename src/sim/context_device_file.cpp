@@ -1,124 +1,18 @@
-// Reading a device of contexts from TOML. Every key is known or refused: a typing error must not become a default.
+// Reading a device of contexts from TOML.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <set>
 #include <span>
 #include <string_view>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
-#include "base/units.h"
-#include "format/file_stream.h"
 #include "sim/context_device.h"
+#include "sim/toml_table.h"
 
 namespace ridge::sim {
 namespace {
 
-constexpr uint64_t kLargestFile = 4 * kMiB;
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMostContexts = 100'000;
-constexpr double kMost = 1e12;  // seconds or MiB: anything larger is a typing error
-
-enum class Sign : uint8_t { positive, not_negative, any };
-
-// One table of the file, with the words for its errors. Remembers which keys were asked for.
-class Table {
- public:
-  Table(const toml::table& table, std::string_view path, std::string where)
-      : table_(table), path_(path), where_(std::move(where)) {}
-
-  bool has(std::string_view key) const { return table_.get(key) != nullptr; }
-
-  Result<double> number(std::string_view key, Sign sign) {
-    known_.insert(std::string(key));
-    const toml::node* node = table_.get(key);
-    const auto value = node == nullptr ? std::nullopt : node->value<double>();
-    const bool good = value && node->is_number() && std::isfinite(*value) && std::abs(*value) <= kMost &&
-                      (sign == Sign::any || *value > 0 || (sign == Sign::not_negative && *value == 0));
-    if (good) return *value;
-    if (sign == Sign::positive) return error(key, "a number above 0");
-    return error(key, sign == Sign::any ? "a number" : "a number from 0 on");
-  }
-  Result<uint32_t> whole(std::string_view key, int64_t most) {
-    known_.insert(std::string(key));
-    auto value = table_[key].value_exact<int64_t>();
-    if (!value || *value < 1 || *value > most) return error(key, fmt::format("a whole number from 1 to {}", most));
-    return static_cast<uint32_t>(*value);
-  }
-  Result<std::string> text(std::string_view key) {
-    known_.insert(std::string(key));
-    auto value = table_[key].value_exact<std::string>();
-    if (!value || value->empty()) return error(key, "a text in quotes");
-    return *std::move(value);
-  }
-  Result<std::vector<std::string>> texts(std::string_view key) {
-    known_.insert(std::string(key));
-    std::vector<std::string> out;
-    const toml::array* array = table_[key].as_array();
-    if (array == nullptr || array->empty()) return error(key, "a list of texts, such as [\"self\", \"ffn\"]");
-    for (const toml::node& node : *array) {
-      auto value = node.value_exact<std::string>();
-      if (!value) return error(key, "a list of texts, and nothing else in it");
-      out.push_back(*std::move(value));
-    }
-    return out;
-  }
-  Result<Table> table(std::string_view key) {
-    known_.insert(std::string(key));
-    const toml::table* inner = table_[key].as_table();
-    if (inner == nullptr) return error(key, "a table");
-    return Table(*inner, path_, where_.empty() ? std::string(key) : where_ + "." + std::string(key));
-  }
-  Result<std::vector<Table>> tables(std::string_view key) {
-    known_.insert(std::string(key));
-    std::vector<Table> out;
-    const toml::array* array = table_[key].as_array();
-    if (array == nullptr) return error(key, "a list of tables");
-    for (size_t i = 0; i < array->size(); ++i) {
-      const toml::table* inner = array->get(i)->as_table();
-      if (inner == nullptr) return error(key, "a list of tables, and nothing else in it");
-      out.emplace_back(*inner, path_, fmt::format("{}.{}[{}]", where_, key, i + 1));
-    }
-    return out;
-  }
-  // After everything was read: a key that nobody asked for is an error.
-  Result<void> finish() const {
-    for (const auto& [key, node] : table_) {
-      if (known_.contains(std::string(key.str()))) continue;
-      return wrong(node.source(), fmt::format("'{}' is not known", name(key.str())),
-                   fmt::format("one of {}", known_names()));
-    }
-    return {};
-  }
-  Error error(std::string_view key, std::string_view expected) const {
-    const toml::node* node = table_.get(key);
-    return wrong(node == nullptr ? toml::source_region{} : node->source(),
-                 fmt::format("'{}' is {}", name(key), node == nullptr ? "missing" : "wrong"), expected);
-  }
-
- private:
-  std::string name(std::string_view key) const {
-    return where_.empty() ? std::string(key) : where_ + "." + std::string(key);
-  }
-  std::string known_names() const {
-    std::string names;
-    for (const std::string& k : known_) names += (names.empty() ? "" : ", ") + k;
-    return names;
-  }
-  Error wrong(const toml::source_region& source, std::string_view what, std::string_view expected) const {
-    const std::string line = source.begin.line > 0 ? fmt::format("line {}: ", source.begin.line) : "";
-    return bad_input(
-        fmt::format("{}: {}{}: expected {}; docs/simulator.md explains the keys", path_, line, what, expected));
-  }
-
-  const toml::table& table_;
-  std::string_view path_;
-  std::string where_;
-  std::set<std::string> known_;
-};
 
 struct Kind {
   std::string name;
@@ -262,27 +156,11 @@ Result<void> read_contexts(Table& top, ContextDevice& device) {
   return {};
 }
 
-Result<std::string> whole_text(const std::string& path) {
-  FileStream in = RIDGE_TRY(FileStream::open(path));
-  if (in.size() > kLargestFile) {
-    return bad_input(fmt::format("{}: larger than 4 MiB, so this is no device profile; name one of profiles/", path));
-  }
-  std::string text(in.size(), '\0');
-  RIDGE_TRY(in.read(text.data(), text.size()));
-  return text;
-}
-
 }  // namespace
 
 Result<ContextDevice> load_context_device(const std::string& path) {
-  const std::string text = RIDGE_TRY(whole_text(path));
-  toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
-    return bad_input(
-        fmt::format("{}: line {}: not TOML: {}; correct it", path, error.source().begin.line, error.description()));
-  }
-  Table top(parsed.table(), path, "");
+  const TomlFile file = RIDGE_TRY(TomlFile::read(path, "docs/simulator.md"));
+  Table top = file.top();
   if (RIDGE_TRY(top.whole("format", 1'000'000)) > kFormat) {
     return bad_input(
         fmt::format("{}: was written for a newer ridge (this one knows format {}); update ridge", path, kFormat));

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "sim/random.h"
+#include "sim/chosen_visits.h"
 
 namespace ridge::sim {
 namespace {
@@ -112,7 +112,6 @@ class Builder {
   HostRun build();
 
  private:
-  std::vector<BlockId> visits_of_a_pass();
   void visit(BlockId block, const Outcome& outcome);
   double compute_s(BlockId block, bool panels) const;
   uint32_t requests_of(BlockId block) const;
@@ -165,26 +164,6 @@ double Builder::compute_s(BlockId block, bool panels) const {
          host_.visit_s * std::max(1u, slices_[block]) + other_s_;
 }
 
-// Blocks in the order of the pass; of every layer's experts as many as a token uses, any of them alike.
-std::vector<BlockId> Builder::visits_of_a_pass() {
-  std::vector<uint8_t> chosen(program_.blocks.size(), 0);
-  for (const ExpertGroup& g : program_.expert_groups) {
-    std::vector<uint32_t> experts(g.experts);
-    for (uint32_t e = 0; e < g.experts; ++e) experts[e] = e;
-    for (uint32_t k = 0; k < g.used && k < g.experts; ++k) {
-      std::swap(experts[k], experts[k + random_.below(g.experts - k)]);
-      for (uint32_t step : {g.first_step + 2 * experts[k], g.first_step + 2 * experts[k] + 1}) {
-        for (const Slice& s : program_.steps[step]) chosen[s.block] = 1;
-      }
-    }
-  }
-  std::vector<BlockId> out;
-  for (const Visit& v : program_.visits) {
-    if (!program_.blocks[v.block].on_demand || chosen[v.block]) out.push_back(v.block);
-  }
-  return out;
-}
-
 void Builder::visit(BlockId block, const Outcome& outcome) {
   const Block& b = program_.blocks[block];
   const bool demand = b.on_demand;
@@ -221,7 +200,10 @@ AccessTrace Builder::trace_of_passes() {
   AccessTrace trace;
   for (uint32_t pass = 0; pass < options_.passes; ++pass) {
     trace.begin_pass();
-    for (BlockId b : visits_of_a_pass()) trace.add(b, std::max<uint64_t>(1, program_.blocks[b].memory_bytes));
+    for (uint32_t v : chosen_visits(program_, random_)) {
+      const BlockId b = program_.visits[v].block;
+      trace.add(b, std::max<uint64_t>(1, program_.blocks[b].memory_bytes));
+    }
   }
   trace.link();
   return trace;

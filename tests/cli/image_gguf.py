@@ -104,6 +104,11 @@ def test_gguf():
     for extra in (["--threads", "1"], ["--isa", "avx2"], ["--io", "buffered"]):
         r = run(*way, AGAIN, "--model", mixed, *extra)
         check(r.returncode == 0 and read(AGAIN) == read(OUT), f"quantised, {extra}, gives other bytes: {r.stderr}")
+    # A block in the middle that is missing is no smaller model.
+    holed = {n: t for n, t in dit.items() if ".blocks.1." not in n or "llm_adapter" in n}
+    fails(3, [*way, AGAIN, "--model", save(convert(holed, anima_keys, lambda n: n.removeprefix("net.")), "holed.gguf")],
+          "blocks.1.")
+    fails(3, [*way, AGAIN, "--vae", plain], "a GGUF file")
     fails(3, [*way, AGAIN, "--model", encoder], "no Anima")
     fails(3, [*way, AGAIN, "--text-encoder", plain], "cosmos")
 

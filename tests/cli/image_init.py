@@ -100,6 +100,8 @@ def test_refusals():
     fails(2, [*way, "--strength", "0.5"], "--init")
     for strength in ("0", "-1", "1.5", "nan"):
         fails(2, [*way, "--init", first, "--strength", strength], "--strength")
+    for size in ("0x0", "16x0", "65536x65536", "100x100"):  # before the picture is brought to that size
+        fails(2, [*way, "--init", first, "--size", size], "multiple of 16")
     fails(3, [*way, "--init", os.path.join(T, "none.png")], "none.png")
     fails(3, [*way, "--init", T], T)
     fails(3, [*way, "--init", os.path.join(MINI, "golden.safetensors")], "no PNG")

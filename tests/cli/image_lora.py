@@ -124,7 +124,15 @@ def test_ways(lora):
         r = run(*words, "-o", AGAIN)
         with open(AGAIN, "rb") as f:
             check(r.returncode == 0 and f.read() == picture, f"{words[-3:]} with --lora gives other bytes: {r.stderr}")
-    fails(2, ["image", "--repeat", OUT, "--lora", lora, "-o", AGAIN], "leave it out")
+    moved = os.path.join(T, "moved.safetensors")
+    os.rename(lora, moved)
+    fails(3, ["image", "--repeat", OUT, "-o", AGAIN], "no such file")
+    r = run("image", "--repeat", OUT, "--lora", moved, "-o", AGAIN)
+    with open(AGAIN, "rb") as f:
+        check(r.returncode == 0 and f.read() == picture, f"a LoRA that has moved: {r.stderr}")
+    fails(2, ["image", "--repeat", OUT, "--lora", moved + ":0.123", "-o", AGAIN], "drawn with a strength of")
+    fails(2, ["image", "--repeat", OUT, "--lora", moved, "--lora", moved, "-o", AGAIN], "1 LoRA")
+    os.rename(moved, lora)
     fails(2, [*way, "-o", lora], "is the input itself")
 
 

@@ -166,6 +166,7 @@ def test_roofline():
     computed()
     paper()
     fails(2, ["roofline"], "MODEL")
+    fails(2, ["roofline", model, "-n", "-1"], "give 0 or more")
     fails(2, ["roofline", model, "--lengths", "5"], "two numbers")
     fails(2, ["roofline", model, "--lengths", "0,5"], "no usable length")
     fails(2, ["roofline", model, "--scenarios", "sisi"], "sisi")

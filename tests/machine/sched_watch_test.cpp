@@ -22,6 +22,7 @@ TEST(SchedWatch, AddsTheRunQueuesOfAllThreads) {
 TEST(SchedWatch, SaysWhyATimeIsNotToBeTrusted) {
   EXPECT_EQ(describe_sched({.queued_s = 0.01, .involuntary = 10}, 1.0), "");
   EXPECT_EQ(describe_sched({.queued_s = 0.5, .involuntary = 0}, 1.0), "threads waited 50 % of the time for a CPU");
+  EXPECT_EQ(describe_sched({.queued_s = 16, .involuntary = 0}, 1.0), "threads waited 100 % of the time for a CPU");
   EXPECT_EQ(describe_sched({.queued_s = 0, .involuntary = 400}, 2.0), "threads were interrupted 200 times a second");
   EXPECT_EQ(describe_sched({.queued_s = 9, .involuntary = 9000}, 0.0), "");
 }
