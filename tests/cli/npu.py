@@ -51,7 +51,7 @@ def test_model(model):
     check(more["kv_bytes"] > 4 * less["kv_bytes"] > 0, "keys do not grow with --context")
     every = simulated(model, "--machine", small, "--policy", "all", "--worth", "seconds")
     hits = {row["policy"]: row["hit_bytes"] for row in every["rows"]}
-    check(len(hits) == 14 and hits["lru"] == 0 < hits["pin-worth"], f"hits: {hits}")
+    check(len(hits) == 17 and hits["lru"] == 0 < hits["pin-worth"], f"hits: {hits}")
     faster = changed("'read_gb_per_s', value = 24,", "'read_gb_per_s', value = 240,", "fast.toml")
     slower = changed("'read_gb_per_s', value = 24,", "'read_gb_per_s', value = 2.4,", "slow.toml")
     by = [simulated(model, "--machine", p, "--policy", "none")["rows"][0] for p in (slower, faster)]
