@@ -80,6 +80,8 @@ def test_sim():
     for bad in other, os.path.join(T, "absent.json"), T, model:
         fails(3, ["sim", visits, "--memory", "1M", "--train", bad], "other.json" if bad == other else "")
     fails(2, ["sim", model, "--train", visits], "--train")
+    tiers = os.path.join(os.path.dirname(__file__), "..", "..", "profiles", "ethos-u85.toml")
+    fails(2, ["sim", visits, "--machine", tiers, "--train", visits], "--train")
     gapped = {"format": "ridge-visits", "version": 1, "blocks": [{"name": str(i), "storage_bytes": 1, "memory_bytes": 1} for i in range(3)],
               "passes": [[0], [0], [1], [2], [1], [2], [2]]}
     gapped = write(os.path.join(T, "gapped.json"), json.dumps(gapped).encode())
