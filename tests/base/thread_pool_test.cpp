@@ -78,7 +78,8 @@ TEST(ThreadPool, ShareLetsAnIdleWorkerHelp) {
     done.fetch_add(pieces);
   });
   EXPECT_EQ(done.load(), 64);
-  EXPECT_EQ(helped.load(), 16);  // half of worker 0's range was still to be had
+  // Half of worker 0's range was still to be had; all of it, where that worker was given no CPU until then.
+  EXPECT_GE(helped.load(), 16);
 }
 
 TEST(ThreadPool, SplitCoversEveryIndexOnceInGrains) {
