@@ -186,10 +186,10 @@ Result<void> draw(const ImageFlags& flags, const ImageRecipe& recipe, const std:
   bool previewed = false;
   request.preview = RIDGE_TRY(preview_request(flags, previewed));
   if (flags.reference) options.other_bytes += ImageReference::memory_bytes(request);
-  (void)RIDGE_TRY(check_drawing(request));
+  if (recipe.init) request.init = InitRequest{.picture = {}, .strength = strength_of(recipe)};
+  const size_t steps = RIDGE_TRY(check_drawing(request)).size() - 1;
   RIDGE_TRY(add_init(options, recipe, request));
   options.interrupted = &interrupt_flag();
-  const size_t steps = RIDGE_TRY(check_drawing(request)).size() - 1;
   StepBar bar(steps * (flags.reference ? 2 : 1));
   auto after_step = [&](const SampleStep& step, std::span<const float>) { return bar.after(step); };
   std::optional<ImageReference> reference;
@@ -227,7 +227,7 @@ Error undrawable(const ImageFlags& flags, std::string_view why) {
 }
 
 // The LoRAs of a recipe, each with its strength; files that have moved are named again, in their order.
-Result<void> move_loras(ImageFlags& flags, ImageRecipe& recipe) {
+Result<void> move_loras(ImageFlags& flags, const ImageRecipe& recipe) {
   std::vector<std::string> loras = recipe.loras.value_or(std::vector<std::string>());
   if (!flags.loras.empty() && flags.loras.size() != loras.size()) {
     return usage_error(fmt::format("--lora with --repeat: {} was drawn with {}: name each file again, or leave it out",

@@ -77,7 +77,7 @@ struct Job {
     return a;
   }
 
-  // Says that this worker will probably go on with position `first` of a head.
+  // Says that this worker goes on with position `first` of a head.
   void fetch_next(AttentionArgs& a, size_t head, uint64_t first) const {
     const size_t bytes = kv_bytes(a.kv_type, a.key_dim), slot = first % a.capacity / kPanelRows * kPanelRows;
     const auto* keys = static_cast<const uint8_t*>(m.cache->key(call.layer, static_cast<uint32_t>(head)));

@@ -107,15 +107,7 @@ Result<void> VaeDecode::band(LineRange picture, std::span<float> out) {
   const Plane kept = kept_plane();
   x_ = plane(0, lines[0], kept.height, kept.width, kept.channels);
   std::copy_n(kept.line(lines[0].begin), static_cast<size_t>(lines[0].count()) * kept.line_floats(), x_.data);
-  for (size_t i = 0; i < half_.steps.size(); ++i) {
-    const VaeStep& s = half_.steps[i];
-    RIDGE_TRY(go_on());
-    if (s.residual) {
-      residual(*s.residual, lines[i + 1]);
-    } else {
-      doubling(*s.resample, lines[i + 1]);
-    }
-  }
+  RIDGE_TRY(run_steps(lines, [&](const Conv& conv, LineRange range) { doubling(conv, range); }));
   finish(picture, out);
   return {};
 }

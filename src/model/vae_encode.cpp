@@ -82,15 +82,7 @@ Result<void> VaeEncode::band(const Image& picture, LineRange latent) {
   const std::vector<LineRange> lines = needed(latent);
   RIDGE_TRY(go_on());
   begin(picture, lines[0]);
-  for (size_t i = 0; i < half_.steps.size(); ++i) {
-    const VaeStep& s = half_.steps[i];
-    RIDGE_TRY(go_on());
-    if (s.residual) {
-      residual(*s.residual, lines[i + 1]);
-    } else {
-      halving(*s.resample, lines[i + 1]);
-    }
-  }
+  RIDGE_TRY(run_steps(lines, [&](const Conv& conv, LineRange range) { halving(conv, range); }));
   std::copy_n(x_.data, static_cast<size_t>(latent.count()) * x_.line_floats(), kept_plane().line(latent.begin));
   return {};
 }

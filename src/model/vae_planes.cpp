@@ -158,6 +158,20 @@ void VaePlanes::residual(const VaeResidual& r, LineRange lines) {
   x_ = out;
 }
 
+Result<void> VaePlanes::run_steps(std::span<const LineRange> lines,
+                                  FunctionRef<void(const Conv&, LineRange)> resample) {
+  for (size_t i = 0; i < half_.steps.size(); ++i) {
+    const VaeStep& s = half_.steps[i];
+    RIDGE_TRY(go_on());
+    if (s.residual) {
+      residual(*s.residual, lines[i + 1]);
+    } else {
+      resample(*s.resample, lines[i + 1]);
+    }
+  }
+  return {};
+}
+
 // Of the whole x_, at the size of the latent.
 Result<void> VaePlanes::middle() {
   const LineRange all{0, size_.height};

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
@@ -96,6 +97,8 @@ class VaePlanes {
   void convolve(const Conv& conv, const Plane& in, const Plane& out) const;
   void residual(const VaeResidual& r, LineRange out);
   Result<void> middle();
+  // The steps of the half; step i makes lines[i + 1], a change of size by `resample`.
+  Result<void> run_steps(std::span<const LineRange> lines, FunctionRef<void(const Conv&, LineRange)> resample);
 
   const VaeHalf& half_;
   const LatentSize size_;

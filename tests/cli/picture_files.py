@@ -1,7 +1,13 @@
 """PNG pictures and safetensors files, written and read with the standard library alone, for tests of `ridge image`."""
 import json
+import os
 import struct
+import sys
 import zlib
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+import check_anima_mini  # noqa: E402
 
 
 def write_png(path, width, height, pixel=None):
@@ -20,26 +26,10 @@ def write_png(path, width, height, pixel=None):
 
 def read_png(path):
     """(width, height, bytes) of an RGB picture of 8 bits."""
-    with open(path, "rb") as f:
-        data = f.read()
-    at, packed = 8, b""
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at:at + 8])
-        body = data[at + 8:at + 8 + length]
-        if kind == b"IHDR":
-            width, height = struct.unpack(">II", body[:8])
-        packed += body if kind == b"IDAT" else b""
-        at += 12 + length
-    rows, stride, before, out = zlib.decompress(packed), 3 * width, bytes(3 * width), b""
-    for y in range(height):
-        kind, line = rows[y * (stride + 1)], bytearray(rows[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
-        for i in range(stride):
-            a, b, c = line[i - 3] if i >= 3 else 0, before[i], before[i - 3] if i >= 3 else 0
-            near = min((a, b, c), key=lambda v: abs(a + b - c - v))
-            line[i] = (line[i] + (0, a, b, (a + b) // 2, near)[kind]) % 256
-        before = bytes(line)
-        out += before
-    return width, height, out
+    width, height, channels, lines = check_anima_mini.read_png(path)
+    if channels != 3:
+        raise SystemExit(f"{path}: {channels} channels, not RGB")
+    return width, height, b"".join(lines)
 
 
 def read_tensors(path):
