@@ -150,4 +150,10 @@ const ModelShape* find_shape(std::string_view name) {
   return found == std::end(kShapes) ? nullptr : found;
 }
 
+std::string shape_names() {
+  std::string names;
+  for (const ModelShape& s : kShapes) names += (names.empty() ? "" : ", ") + s.name;
+  return names;
+}
+
 }  // namespace ridge

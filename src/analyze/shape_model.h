@@ -44,6 +44,7 @@ ModelShape with_type(ModelShape shape, Type type, Type head_type);
 // Published shapes, by their lower-case names.
 std::span<const ModelShape> known_shapes();
 const ModelShape* find_shape(std::string_view name);
+std::string shape_names();  // for messages: "llama-3.2-1b, …"
 
 // An object with the members of ModelShape by their names; "type" and "head_type" are names of types. `where` stands in
 // messages. Bad input names the key.

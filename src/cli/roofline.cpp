@@ -92,9 +92,7 @@ Result<ModelShape> shape_named(const std::string& model) {
   constexpr std::string_view kPrefix = "shape:";
   if (!model.starts_with(kPrefix)) return parse_shape(RIDGE_TRY(read_text(model)), model);
   if (const ModelShape* shape = find_shape(model.substr(kPrefix.size()))) return *shape;
-  std::string names;
-  for (const ModelShape& s : known_shapes()) names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
-  return usage_error(fmt::format("{}: no such shape; there are {}, or name a .json file", model, names));
+  return usage_error(fmt::format("{}: no such shape; there are {}, or name a .json file", model, shape_names()));
 }
 
 struct CountedModel {

@@ -1,6 +1,5 @@
 // ridge sim on a machine of tiers: models, shapes of models, and traces.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -70,9 +69,7 @@ Result<std::unique_ptr<Model>> shape_model(const std::string& input) {
   const size_t colon = words.find(':');
   const ModelShape* known = find_shape(words.substr(0, colon));
   if (known == nullptr) {
-    std::vector<std::string_view> names;
-    for (const ModelShape& s : known_shapes()) names.push_back(s.name);
-    return usage_error(fmt::format("{}: not a known shape: one of {}", input, fmt::join(names, ", ")));
+    return usage_error(fmt::format("{}: not a known shape: one of {}", input, shape_names()));
   }
   if (colon == std::string::npos) return make_shape_model(*known);
   const std::string wish = words.substr(colon + 1);
