@@ -118,6 +118,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   constexpr int kBeyond = 3;
   int worse = 0;
   for (uint64_t slot : slot_candidates(input.program(0), input.live)) {
+    if (best.plan && slot < input.least_slot) break;
     const double before = best.seconds;
     consider_slot(input, slot, best);
     worse = best.plan && best.seconds == before ? worse + 1 : 0;
