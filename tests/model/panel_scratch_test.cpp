@@ -29,9 +29,7 @@ TEST(PanelScratch, IsNoLargerThanTheMatrix) {
 }
 
 // They are prepared once for all pieces.
-TEST(PanelScratch, StaysAsItIsForInt8Activations) {
-  EXPECT_EQ(scratch(Type::Q4_0, 4096, 2048, 1024), 128 * kKiB);
-}
+TEST(PanelScratch, StaysAsItIsForInt8Activations) { EXPECT_EQ(scratch(Type::Q4_0, 4096, 2048, 1024), 128 * kKiB); }
 
 TEST(PanelScratch, IsNoneWherePanelsAreStored) {
   Program program = test::layered({.layers = 2, .rows = 2048, .cols = 2048, .type = Type::BF16}, 0);

@@ -3,8 +3,8 @@
 //
 // A chunk of columns of a panel becomes floats in L1 (F32 panels are used where they lie); then one fused multiply-add
 // per weight and token. One token: two panels side by side, as one chain of additions would wait for itself. More
-// tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours: 87 % of
-// the multiply-add peak of an EPYC (Zen 4) where many rows share a call, as packing is done for each call.
+// tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours: 87 %
+// of the multiply-add peak of an EPYC (Zen 4) where many rows share a call, as packing is done for each call.
 #include "kernels/avx512/low_bit_tiles.h"
 #include "kernels/avx512/matmul_tiles.h"
 #include "kernels/avx512/vec.h"
