@@ -41,6 +41,7 @@ class Candidates {
  public:
   explicit Candidates(const PlanInput& input);
   size_t size() const { return slots_.size(); }
+  uint64_t slot(size_t i) const { return slots_[i]; }  // of candidate i, which need not be made for it
   Candidate& operator[](size_t i);
 
  private:

@@ -105,6 +105,7 @@ Result<Plan> make_plan(const PlanInput& input, Candidates& candidates) {
   constexpr int kBeyond = 3;
   int worse = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
+    if (best.plan && candidates.slot(i) < input.least_slot) break;
     const double before = best.seconds;
     consider(input, candidates, i, best);
     worse = best.plan && best.seconds == before ? worse + 1 : 0;
