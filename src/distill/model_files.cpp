@@ -34,7 +34,7 @@ Metadata metadata_of(const StudentShape& s, const Metadata& vocabulary, const Gg
   number("rope.dimension_count", s.head_dim());
   number("vocab_size", s.vocabulary);
   entries[architecture + ".rope.freq_base"] = kRopeBase;
-  entries[architecture + ".attention.layer_norm_rms_epsilon"] = kNormEpsilon;
+  entries[architecture + ".attention.layer_norm_rms_epsilon"] = double{static_cast<float>(kNormEpsilon)};
   return metadata;
 }
 

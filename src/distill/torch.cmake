@@ -3,6 +3,7 @@ set(RIDGE_HAVE_TORCH OFF)
 set(RIDGE_TORCH_REASON "RIDGE_DISTILL is OFF")
 if(NOT RIDGE_DISTILL STREQUAL "OFF" AND NOT RIDGE_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   set(RIDGE_TORCH_REASON "needs libtorch: scripts/setup --distill installs it")
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # tests/ links them too
   find_package(Torch QUIET)
   set(RIDGE_HAVE_TORCH ${Torch_FOUND})
 elseif(RIDGE_SANITIZE)
@@ -23,8 +24,6 @@ target_link_libraries(ridge_distill_torch PUBLIC ridge_distill)
 # By hand: the imported target brings flags that are not ours.
 target_include_directories(ridge_distill_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
 target_link_libraries(ridge_distill_torch PUBLIC ${TORCH_LIBRARIES})
-# libtorch's headers do not keep to our warnings where they are macros and templates instantiated by us.
-target_compile_options(ridge_distill_torch PUBLIC -Wno-conversion -Wno-sign-conversion -Wno-old-style-cast)
 target_precompile_headers(ridge_distill_torch PRIVATE <torch/torch.h>)
 
 set(cli ${CMAKE_SOURCE_DIR}/src/cli)
@@ -36,3 +35,5 @@ target_compile_definitions(ridge-distill PRIVATE RIDGE_VERSION="${PROJECT_VERSIO
                            RIDGE_BUILD_TYPE="${CMAKE_BUILD_TYPE}")
 target_compile_options(ridge-distill PRIVATE -O1)
 set_target_properties(ridge-distill PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+# In no package unless asked for: ridge would depend on libtorch.
+install(TARGETS ridge-distill RUNTIME DESTINATION libexec/ridge COMPONENT distill EXCLUDE_FROM_ALL)

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "distill/torch/losses.h"
+#include "format/safetensors.h"
 
 namespace ridge::distill {
 namespace {
@@ -21,8 +22,8 @@ Result<Vocabulary> vocabulary_for(const DistillJob& job) {
 
 torch::Tensor rows_of(const torch::Tensor& t) { return t.flatten(0, 1); }
 
-// Of a mean over runs and layers, which teacher block stands beside a student's run: evenly spread, the last at the last.
-size_t block_beside(size_t run, size_t runs, size_t blocks) { return (run + 1) * blocks / runs - 1; }
+// Which block of the teacher stands beside a student's run: evenly spread, the last beside the last.
+size_t block_beside(size_t run, size_t runs, size_t blocks) { return ((run + 1) * blocks + runs - 1) / runs - 1; }
 
 void add_to(CurvePoint& sums, const CurvePoint& p) {
   sums.loss += p.loss;
