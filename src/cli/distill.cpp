@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "cli/command_line.h"
 #include "cli/common.h"
 #include "distill/corpus.h"
 #include "report/csv.h"
@@ -40,7 +41,8 @@ struct Flags {
   std::string ffn = "swiglu", divergence = "forward", corpus, rationale_file;
   std::optional<double> kd;
   std::optional<std::string> bytes;
-  int64_t layers = 4, dim = 64, heads = 4, ffn_dim = 0, context = 128, exit_layer = 0, batch = 16, on_policy_tokens = 32;
+  int64_t layers = 4, dim = 64, heads = 4, ffn_dim = 0, context = 128, exit_layer = 0, batch = 16,
+          on_policy_tokens = 32;
   int64_t steps = 1000, seed = 1, items = 2000, checkpoint_every = 200, evaluate_every = 100, validation = 8192;
   int64_t neurons = 16;
   std::optional<int64_t> kv_heads;
@@ -97,7 +99,10 @@ void add_training_flags(CLI::App& c, Flags& f) {
   c.add_option("--warmup", o.warmup, "share of the steps in which it rises")->type_name("X")->capture_default_str();
   c.add_option("--decay", o.decay, "weight decay")->type_name("X")->capture_default_str();
   c.add_option("--clip", o.clip, "largest norm of the gradient")->type_name("X")->capture_default_str();
-  c.add_option("--seed", f.seed, "of weights, windows and corpus")->type_name("N")->capture_default_str();
+  c.add_option("--seed", f.seed, "of weights, windows and corpus")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Validator(refuse_negative, ""));
   c.add_flag("--resume", f.job.resume, "go on from the folder's checkpoint");
   c.add_option("--checkpoint-every", f.checkpoint_every, "steps")->type_name("N")->capture_default_str();
   c.add_option("--evaluate-every", f.evaluate_every, "steps")->type_name("N")->capture_default_str();
@@ -178,15 +183,22 @@ Result<void> write_made_texts(const Flags& f) {
 }
 
 Json json_of(const CurvePoint& p) {
-  return {{"step", p.step},           {"loss", p.loss},   {"cross_entropy", p.cross_entropy},
-          {"divergence", p.divergence}, {"hidden", p.hidden}, {"gates", p.gates},
-          {"exit", p.exit},           {"norm", p.norm},   {"rate", p.rate},
+  return {{"step", p.step},
+          {"loss", p.loss},
+          {"cross_entropy", p.cross_entropy},
+          {"divergence", p.divergence},
+          {"hidden", p.hidden},
+          {"gates", p.gates},
+          {"exit", p.exit},
+          {"norm", p.norm},
+          {"rate", p.rate},
           {"held_out", p.held_out}};
 }
 
 Result<void> write_curves(const std::string& folder, std::span<const CurvePoint> curve) {
   std::vector<Json> rows;
-  LineChart chart{.title = "Loss of " + folder, .x = "steps", .y = "nats per token", .lines = {{"training", {}}, {"held out", {}}}};
+  LineChart chart{
+      .title = "Loss of " + folder, .x = "steps", .y = "nats per token", .lines = {{"training", {}}, {"held out", {}}}};
   for (const CurvePoint& p : curve) {
     rows.push_back(json_of(p));
     chart.lines[0].points.emplace_back(static_cast<double>(p.step), p.loss);
@@ -224,14 +236,15 @@ Json json_of(const TrainReport& r, uint32_t neurons) {
 }
 
 std::string text_of(const TrainReport& r, const DistillJob& job) {
-  std::string out = fmt::format("{}/student.gguf: {} with {} parameters, held-out loss {:.4f} nats per token ({:.4f} per byte)\n",
-                                job.folder, distill::architecture_of(r.shape.ffn_kind),
-                                format_count(r.shape.parameters()), r.held_out, r.held_out_per_byte);
+  std::string out = fmt::format(
+      "{}/student.gguf: {} with {} parameters, held-out loss {:.4f} nats per token ({:.4f} per byte)\n", job.folder,
+      distill::architecture_of(r.shape.ffn_kind), format_count(r.shape.parameters()), r.held_out, r.held_out_per_byte);
   if (r.right_answers) out += fmt::format("answers: {:.1f} % right of those held out\n", *r.right_answers * 100);
   if (!r.touches) return out;
   const distill::TouchStats& t = *r.touches;
-  out += fmt::format("gates: {:.1f} % of the neurons off ({:.1f} % never on); the busiest 26 % do {:.1f} % of the work\n",
-                     t.sparsity * 100, t.dead * 100, t.busiest * 100);
+  out +=
+      fmt::format("gates: {:.1f} % of the neurons off ({:.1f} % never on); the busiest 26 % do {:.1f} % of the work\n",
+                  t.sparsity * 100, t.dead * 100, t.busiest * 100);
   out += fmt::format("blocks of {}: {:.1f} % touched by a token, {:.1f} % when sorted by use\n",
                      counted(job.neurons, "neuron"), t.touched_natural * 100, t.touched_sorted * 100);
   out += fmt::format("bytes of a pass: {:.1f} % fewer; {:.1f} % with SRAM for a tenth of the model\n",
@@ -249,8 +262,7 @@ Result<void> run(Flags& f) {
   }
   RIDGE_TRY(fill_job(f));
   const auto curves = [&](std::span<const CurvePoint> curve) { return write_curves(f.job.folder, curve); };
-  const TrainReport report =
-      RIDGE_TRY(start_training(f.job, {.interrupted = &interrupt_flag(), .curve = curves}));
+  const TrainReport report = RIDGE_TRY(start_training(f.job, {.interrupted = &interrupt_flag(), .curve = curves}));
   if (f.json) return print(json_of(report, f.job.neurons).dump(2) + "\n");
   return print(text_of(report, f.job));
 }

@@ -1,5 +1,5 @@
-// How `ridge distill` reaches libtorch: a program of its own, ridge-distill, has the trainer, so that ridge itself stays
-// small and starts at once. Both parse the same command line with cli/distill.cpp.
+// How `ridge distill` reaches libtorch: a program of its own, ridge-distill, has the trainer, so that ridge itself
+// stays small and starts at once. Both parse the same command line with cli/distill.cpp.
 #pragma once
 
 #include <span>

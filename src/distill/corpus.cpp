@@ -17,35 +17,42 @@ using Words = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 24> kNames = {"Anna", "Ben",  "Clara", "David", "Ella", "Finn", "Grace", "Henry",
                                                      "Iris", "Jack", "Kate",  "Leo",   "Mia",  "Noah", "Olive", "Paul",
                                                      "Rosa", "Sam",  "Tess",  "Tom",   "Uma",  "Vera", "Will",  "Zoe"};
-constexpr std::array<std::string_view, 16> kAnimals = {"cat",   "dog",  "rabbit", "horse", "duck", "goat", "fox", "bear",
-                                                       "mouse", "frog", "owl",    "sheep", "crow", "pony", "hen", "turtle"};
-constexpr std::array<std::string_view, 20> kAdjectives = {"small",  "big",   "old",   "young", "happy", "quiet", "brave",
-                                                          "clever", "tired", "shy",   "kind",  "funny", "hungry", "proud",
-                                                          "lonely", "cold",  "busy",  "sleepy", "curious", "gentle"};
-constexpr std::array<std::string_view, 12> kColours = {"red",   "blue",   "green", "yellow", "white", "black",
+constexpr std::array<std::string_view, 16> kAnimals = {"cat",  "dog",  "rabbit", "horse", "duck", "goat",
+                                                       "fox",  "bear", "mouse",  "frog",  "owl",  "sheep",
+                                                       "crow", "pony", "hen",    "turtle"};
+constexpr std::array<std::string_view, 20> kAdjectives = {
+    "small", "big",   "old",    "young", "happy",  "quiet", "brave", "clever", "tired",   "shy",
+    "kind",  "funny", "hungry", "proud", "lonely", "cold",  "busy",  "sleepy", "curious", "gentle"};
+constexpr std::array<std::string_view, 12> kColours = {"red",   "blue",   "green", "yellow", "white",  "black",
                                                        "brown", "orange", "grey",  "pink",   "golden", "silver"};
-constexpr std::array<std::string_view, 24> kThings = {"ball",  "book",   "kite", "boat",  "hat",    "cake",   "key",   "lamp",
-                                                      "drum",  "bell",   "box",  "cup",   "basket", "blanket", "ladder", "map",
-                                                      "stone", "ribbon", "coat", "spoon", "candle", "wagon",   "flute", "mirror"};
-constexpr std::array<std::string_view, 18> kPlaces = {"garden", "forest", "kitchen", "village", "river",  "school",
-                                                      "market", "barn",   "hill",    "beach",   "bridge", "library",
-                                                      "field",  "harbour", "meadow", "castle",  "mill",   "lake"};
-constexpr std::array<std::string_view, 10> kTimes = {"One morning",     "One day",       "On a sunny day", "Late in the evening",
-                                                     "After breakfast", "In the winter", "One rainy afternoon", "Early in spring",
-                                                     "On her birthday", "Before sunset"};
-constexpr std::array<std::string_view, 12> kFound = {"found", "saw", "picked up", "lost", "dropped", "hid", "painted", "cleaned",
-                                                     "carried", "wanted", "broke", "mended"};
-constexpr std::array<std::string_view, 10> kFeelings = {"glad", "sad", "surprised", "worried", "afraid", "thankful", "excited",
-                                                        "angry", "calm", "ashamed"};
-constexpr std::array<std::string_view, 10> kWeather = {"The sun was warm.", "The wind was strong.", "It began to rain.",
-                                                       "Snow covered the ground.", "The sky was clear and blue.",
-                                                       "Fog lay over the grass.", "The stars came out.", "The air smelled of bread.",
-                                                       "Birds were singing.", "It was very still."};
-constexpr std::array<std::string_view, 10> kLessons = {"It is good to share.", "A friend helps when it is hard.",
-                                                       "Small steps lead far.", "It is never too late to say sorry.",
-                                                       "Listening is a kind of gift.", "What is lost can be found again.",
-                                                       "Being brave does not mean being loud.", "Work is lighter with two.",
-                                                       "Patience opens many doors.", "Home is where someone waits for you."};
+constexpr std::array<std::string_view, 24> kThings = {
+    "ball",   "book",    "kite",   "boat", "hat",   "cake",   "key",  "lamp",  "drum",   "bell",  "box",   "cup",
+    "basket", "blanket", "ladder", "map",  "stone", "ribbon", "coat", "spoon", "candle", "wagon", "flute", "mirror"};
+constexpr std::array<std::string_view, 18> kPlaces = {"garden", "forest",  "kitchen", "village", "river",  "school",
+                                                      "market", "barn",    "hill",    "beach",   "bridge", "library",
+                                                      "field",  "harbour", "meadow",  "castle",  "mill",   "lake"};
+constexpr std::array<std::string_view, 10> kTimes = {"One morning",         "One day",         "On a sunny day",
+                                                     "Late in the evening", "After breakfast", "In the winter",
+                                                     "One rainy afternoon", "Early in spring", "On her birthday",
+                                                     "Before sunset"};
+constexpr std::array<std::string_view, 12> kFound = {"found",   "saw",     "picked up", "lost",   "dropped", "hid",
+                                                     "painted", "cleaned", "carried",   "wanted", "broke",   "mended"};
+constexpr std::array<std::string_view, 10> kFeelings = {"glad",     "sad",     "surprised", "worried", "afraid",
+                                                        "thankful", "excited", "angry",     "calm",    "ashamed"};
+constexpr std::array<std::string_view, 10> kWeather = {
+    "The sun was warm.",           "The wind was strong.",    "It began to rain.",   "Snow covered the ground.",
+    "The sky was clear and blue.", "Fog lay over the grass.", "The stars came out.", "The air smelled of bread.",
+    "Birds were singing.",         "It was very still."};
+constexpr std::array<std::string_view, 10> kLessons = {"It is good to share.",
+                                                       "A friend helps when it is hard.",
+                                                       "Small steps lead far.",
+                                                       "It is never too late to say sorry.",
+                                                       "Listening is a kind of gift.",
+                                                       "What is lost can be found again.",
+                                                       "Being brave does not mean being loud.",
+                                                       "Work is lighter with two.",
+                                                       "Patience opens many doors.",
+                                                       "Home is where someone waits for you."};
 
 class Writer {
  public:

@@ -44,12 +44,12 @@ NeuronOrder natural_order(const StudentShape& shape);
 NeuronOrder sort_neurons(const GateRecord& record, const StudentShape& shape);
 
 struct TouchStats {
-  double sparsity = 0;          // share of neurons that are off, over tokens and layers
-  double dead = 0;              // share of neurons that are never on
-  double busiest = 0;           // share of all activations that the busiest 26 % of each layer's neurons have
-  double stays_on = 0;          // P(on | on at the token before)
-  double touched_natural = 0;   // share of blocks of neighbours with a neuron that is on
-  double touched_sorted = 0;    // of blocks in the order given
+  double sparsity = 0;         // share of neurons that are off, over tokens and layers
+  double dead = 0;             // share of neurons that are never on
+  double busiest = 0;          // share of all activations that the busiest 26 % of each layer's neurons have
+  double stays_on = 0;         // P(on | on at the token before)
+  double touched_natural = 0;  // share of blocks of neighbours with a neuron that is on
+  double touched_sorted = 0;   // of blocks in the order given
 };
 TouchStats touch_stats(const GateRecord& record, const StudentShape& shape, const NeuronOrder& order, uint32_t neurons);
 

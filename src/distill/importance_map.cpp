@@ -17,7 +17,8 @@ constexpr double kMostWeight = 1000;
 bool is_weight(const Json& j) { return j.is_number() && j.get<double>() >= 0 && j.get<double>() <= kMostWeight; }
 
 Error no_map(const std::string& path, const std::string& what) {
-  return bad_input(fmt::format("{}: {}: expected a map as docs/distill.md tells; write it for this student", path, what));
+  return bad_input(
+      fmt::format("{}: {}: expected a map as docs/distill.md tells; write it for this student", path, what));
 }
 
 Result<void> read_neurons(const Json& list, const std::string& path, const StudentShape& shape, double scale,
@@ -62,7 +63,8 @@ Result<ImportanceMap> read_importance_map(const std::string& path, const Student
   }
   ImportanceMap map = flat_map(shape);
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (!is_weight(layers[i])) return no_map(path, fmt::format("the weight of layer {} is no number from 0 to 1000", i));
+    if (!is_weight(layers[i]))
+      return no_map(path, fmt::format("the weight of layer {} is no number from 0 to 1000", i));
     map.layers[i] = layers[i].get<double>();
   }
   const double sum = std::accumulate(map.layers.begin(), map.layers.end(), 0.0);

@@ -57,22 +57,22 @@ struct Losses {
 
 struct Optimizer {
   uint64_t steps = 1000;
-  uint32_t batch = 16;      // windows of `context` tokens
-  double rate = 3e-3;       // of AdamW: linear warm-up, then a cosine down to a tenth
-  double warmup = 0.03;     // share of the steps
-  double decay = 0.1;       // of matrices
-  double clip = 1.0;        // largest norm of all gradients together
+  uint32_t batch = 16;   // windows of `context` tokens
+  double rate = 3e-3;    // of AdamW: linear warm-up, then a cosine down to a tenth
+  double warmup = 0.03;  // share of the steps
+  double decay = 0.1;    // of matrices
+  double clip = 1.0;     // largest norm of all gradients together
   uint64_t seed = 1;
 };
 
 struct DistillJob {
-  std::string data;        // a text file, or a folder of them
-  std::string folder;      // where everything is written
-  std::string teacher;     // a GGUF model, a checkpoint of this trainer, or empty
-  EngineOptions engine;    // how a GGUF teacher runs: memory, threads; its path is `teacher`
-  std::string tokenizer;   // "byte", a GGUF file, or empty: the teacher's, else bytes
-  std::string map;         // importance of blocks (importance_map.h), or empty
-  std::string rationales;  // questions with steps and answers (rationales.h), or empty
+  std::string data;               // a text file, or a folder of them
+  std::string folder;             // where everything is written
+  std::string teacher;            // a GGUF model, a checkpoint of this trainer, or empty
+  EngineOptions engine;           // how a GGUF teacher runs: memory, threads; its path is `teacher`
+  std::string tokenizer;          // "byte", a GGUF file, or empty: the teacher's, else bytes
+  std::string map;                // importance of blocks (importance_map.h), or empty
+  std::string rationales;         // questions with steps and answers (rationales.h), or empty
   double rationale_share = 0.25;  // of the windows of a batch
   double on_policy = 0;           // share of the steps whose text the student writes itself
   uint32_t on_policy_tokens = 32;
@@ -83,8 +83,8 @@ struct DistillJob {
   uint64_t checkpoint_every = 200, evaluate_every = 100;
   uint64_t validation_tokens = 8192;
   bool resume = false;
-  int threads = 0;      // 0: all usable CPUs
-  std::string record;   // visits of blocks of neurons: RECORD.train.json and RECORD.judge.json; empty: none
+  int threads = 0;        // 0: all usable CPUs
+  std::string record;     // visits of blocks of neurons: RECORD.train.json and RECORD.judge.json; empty: none
   uint32_t neurons = 16;  // of a block
   bool natural = false;   // blocks of neighbours instead of neurons sorted by how often they are on
 };

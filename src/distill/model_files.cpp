@@ -66,15 +66,12 @@ std::string transformers_name(const Part& part) {
   constexpr Pair kWhole[] = {{"token_embd.weight", "model.embed_tokens.weight"},
                              {"output_norm.weight", "model.norm.weight"},
                              {"output.weight", "lm_head.weight"}};
-  constexpr Pair kOfLayer[] = {{"attn_norm.weight", "input_layernorm.weight"},
-                               {"attn_q.weight", "self_attn.q_proj.weight"},
-                               {"attn_k.weight", "self_attn.k_proj.weight"},
-                               {"attn_v.weight", "self_attn.v_proj.weight"},
-                               {"attn_output.weight", "self_attn.o_proj.weight"},
-                               {"ffn_norm.weight", "post_attention_layernorm.weight"},
-                               {"ffn_gate.weight", "mlp.gate_proj.weight"},
-                               {"ffn_up.weight", "mlp.up_proj.weight"},
-                               {"ffn_down.weight", "mlp.down_proj.weight"}};
+  constexpr Pair kOfLayer[] = {
+      {"attn_norm.weight", "input_layernorm.weight"},    {"attn_q.weight", "self_attn.q_proj.weight"},
+      {"attn_k.weight", "self_attn.k_proj.weight"},      {"attn_v.weight", "self_attn.v_proj.weight"},
+      {"attn_output.weight", "self_attn.o_proj.weight"}, {"ffn_norm.weight", "post_attention_layernorm.weight"},
+      {"ffn_gate.weight", "mlp.gate_proj.weight"},       {"ffn_up.weight", "mlp.up_proj.weight"},
+      {"ffn_down.weight", "mlp.down_proj.weight"}};
   for (const Pair& p : kWhole) {
     if (part.layer < 0 && p.gguf == part.rest) return std::string(p.other);
   }
@@ -99,22 +96,23 @@ std::vector<float> pairs_apart(const NamedTensor& t, uint32_t head_dim) {
 
 std::string config_json(const StudentShape& s) {
   const bool relu2 = s.ffn_kind == FfnKind::relu2;
-  const nlohmann::ordered_json config = {
-      {"architectures", {relu2 ? "ArceeForCausalLM" : "LlamaForCausalLM"}},
-      {"model_type", relu2 ? "arcee" : "llama"},
-      {"hidden_act", relu2 ? "relu2" : s.ffn_kind == FfnKind::reglu ? "relu" : "silu"},
-      {"hidden_size", s.dim},
-      {"intermediate_size", s.ffn},
-      {"num_hidden_layers", s.runs()},
-      {"num_attention_heads", s.heads},
-      {"num_key_value_heads", s.kv_heads},
-      {"head_dim", s.head_dim()},
-      {"max_position_embeddings", s.context},
-      {"vocab_size", s.vocabulary},
-      {"rms_norm_eps", kNormEpsilon},
-      {"rope_theta", kRopeBase},
-      {"tie_word_embeddings", s.tied},
-      {"torch_dtype", "float32"}};
+  const nlohmann::ordered_json config = {{"architectures", {relu2 ? "ArceeForCausalLM" : "LlamaForCausalLM"}},
+                                         {"model_type", relu2 ? "arcee" : "llama"},
+                                         {"hidden_act", relu2                          ? "relu2"
+                                                        : s.ffn_kind == FfnKind::reglu ? "relu"
+                                                                                       : "silu"},
+                                         {"hidden_size", s.dim},
+                                         {"intermediate_size", s.ffn},
+                                         {"num_hidden_layers", s.runs()},
+                                         {"num_attention_heads", s.heads},
+                                         {"num_key_value_heads", s.kv_heads},
+                                         {"head_dim", s.head_dim()},
+                                         {"max_position_embeddings", s.context},
+                                         {"vocab_size", s.vocabulary},
+                                         {"rms_norm_eps", kNormEpsilon},
+                                         {"rope_theta", kRopeBase},
+                                         {"tie_word_embeddings", s.tied},
+                                         {"torch_dtype", "float32"}};
   return config.dump(2) + "\n";
 }
 

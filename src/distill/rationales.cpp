@@ -56,9 +56,10 @@ Result<Rationales> read_rationales(const std::string& path, const Tokenizer& tok
     if (trimmed(line).empty()) continue;
     const Json j = Json::parse(line, nullptr, false);
     if (j.is_discarded() || !is_item(j)) {
-      return bad_input(fmt::format("{}: line {} is no JSON object with the texts 'question', 'steps' and 'answer' (not "
-                                   "empty): mend it, or leave it out",
-                                   path, line_number));
+      return bad_input(
+          fmt::format("{}: line {} is no JSON object with the texts 'question', 'steps' and 'answer' (not "
+                      "empty): mend it, or leave it out",
+                      path, line_number));
     }
     RationaleItem item{encode("Question: " + trimmed(j["question"].get<std::string>()) + "\nSteps:"),
                        encode(" " + trimmed(j["steps"].get<std::string>()) +

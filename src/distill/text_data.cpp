@@ -100,16 +100,18 @@ Result<Vocabulary> vocabulary_of(const std::string& gguf_path) {
 
 Result<void> check_same_vocabulary(const Tokenizer& student, const Tokenizer& teacher, std::string_view teacher_name) {
   if (student.size() != teacher.size()) {
-    return bad_input(fmt::format("{}: the teacher has {} tokens and the student {}: they must have one vocabulary; give "
-                                 "--tokenizer the teacher's file",
-                                 teacher_name, teacher.size(), student.size()));
+    return bad_input(
+        fmt::format("{}: the teacher has {} tokens and the student {}: they must have one vocabulary; give "
+                    "--tokenizer the teacher's file",
+                    teacher_name, teacher.size(), student.size()));
   }
   for (size_t i = 0; i < student.size(); ++i) {
     const TokenId id = static_cast<TokenId>(i);
     if (student.text(id) == teacher.text(id)) continue;
-    return bad_input(fmt::format("{}: token {} is '{}' for the teacher and '{}' for the student: they must have one "
-                                 "vocabulary; give --tokenizer the teacher's file",
-                                 teacher_name, i, printable(teacher.text(id)), printable(student.text(id))));
+    return bad_input(
+        fmt::format("{}: token {} is '{}' for the teacher and '{}' for the student: they must have one "
+                    "vocabulary; give --tokenizer the teacher's file",
+                    teacher_name, i, printable(teacher.text(id)), printable(student.text(id))));
   }
   return {};
 }
@@ -129,9 +131,10 @@ Result<TextData> read_data(const std::string& path, const Tokenizer& tokenizer, 
   if (ids.empty()) return bad_input(fmt::format("{}: no text in it; give a file or a folder with text", path));
   const size_t held = static_cast<size_t>(static_cast<double>(ids.size()) * options.held_out);
   if (held < options.least || ids.size() - held < options.least) {
-    return bad_input(fmt::format("{}: {} are too few: the part to learn from and the {:.0f} % held out each need {}; "
-                                 "give more text or a smaller --context",
-                                 path, counted(ids.size(), "token"), options.held_out * 100, options.least));
+    return bad_input(
+        fmt::format("{}: {} are too few: the part to learn from and the {:.0f} % held out each need {}; "
+                    "give more text or a smaller --context",
+                    path, counted(ids.size(), "token"), options.held_out * 100, options.least));
   }
   data.bytes_per_token = static_cast<double>(data.bytes) / static_cast<double>(ids.size());
   data.held.assign(ids.end() - static_cast<std::ptrdiff_t>(held), ids.end());

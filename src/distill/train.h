@@ -33,20 +33,20 @@ struct TrainReport {
   StudentShape shape;
   uint64_t steps = 0, tokens = 0;  // trained on
   double seconds = 0;
-  double held_out = 0;                     // nats per token
+  double held_out = 0;  // nats per token
   double held_out_per_byte = 0;
-  std::optional<double> right_answers;     // share, of rationales held out
-  std::optional<TouchStats> touches;       // ReLU students
+  std::optional<double> right_answers;  // share, of rationales held out
+  std::optional<TouchStats> touches;    // ReLU students
   std::vector<CurvePoint> curve;
 };
 
 struct TrainHooks {
-  const std::atomic<bool>* interrupted = nullptr;  // then the last step is kept in the checkpoint
+  const std::atomic<bool>* interrupted = nullptr;                       // then the last step is kept in the checkpoint
   std::function<Result<void>(std::span<const CurvePoint>)> curve = {};  // at every checkpoint, and at the end
 };
 
-// Bad input for data, checkpoints and teachers that do not fit; does_not_fit; I/O errors. `refused` where the loss is no
-// finite number: the last checkpoint stays as it is.
+// Bad input for data, checkpoints and teachers that do not fit; does_not_fit; I/O errors. `refused` where the loss is
+// no finite number: the last checkpoint stays as it is.
 Result<TrainReport> train(const DistillJob& job, const TrainHooks& hooks);
 
 // The checkpoint that train() keeps in a folder.

@@ -6,7 +6,17 @@ namespace ridge {
 namespace {
 
 // Numbers of value types as in the format.
-enum class ValueType : uint32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12 };
+enum class ValueType : uint32_t {
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12
+};
 
 template <class T>
 constexpr ValueType value_type() {

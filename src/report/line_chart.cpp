@@ -56,7 +56,8 @@ std::string path_of(const Frame& f, const ChartLine& line, const char* colour) {
   for (const auto& [x, y] : line.points) {
     if (std::isfinite(y)) d += fmt::format("{}{:.1f},{:.1f}", d.empty() ? "M" : " L", f.at_x(x), f.at_y(y));
   }
-  return fmt::format("<path fill=\"none\" stroke-width=\"2\" stroke=\"{}\" d=\"{}\"/>\n", colour, d.empty() ? "M0,0" : d);
+  return fmt::format("<path fill=\"none\" stroke-width=\"2\" stroke=\"{}\" d=\"{}\"/>\n", colour,
+                     d.empty() ? "M0,0" : d);
 }
 
 }  // namespace
@@ -70,7 +71,8 @@ std::string line_chart(const LineChart& chart) {
   f.y.settle();
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">\n"
-      "<style>\n  .ground {{ fill: #fff }} .text {{ fill: #1f2933 }} .faint {{ fill: #52606d }} .grid {{ stroke: #d9dee4 }}\n"
+      "<style>\n  .ground {{ fill: #fff }} .text {{ fill: #1f2933 }} .faint {{ fill: #52606d }} .grid {{ stroke: "
+      "#d9dee4 }}\n"
       "  text {{ font: 13px system-ui, sans-serif }} .title {{ font-size: 16px; font-weight: 600 }}\n"
       "  @media (prefers-color-scheme: dark) {{ .ground {{ fill: #16191d }} .text {{ fill: #e4e7eb }} .faint {{ fill: "
       "#9aa5b1 }} .grid {{ stroke: #323f4b }} }}\n</style>\n"
@@ -83,7 +85,8 @@ std::string line_chart(const LineChart& chart) {
     const char* colour = kColours[i % kColours.size()];
     out += path_of(f, chart.lines[i], colour);
     out += fmt::format("<rect x=\"{:.1f}\" y=\"42\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", legend, colour);
-    out += fmt::format("<text class=\"text\" x=\"{:.1f}\" y=\"53\">{}</text>\n", legend + 18, markup(chart.lines[i].name));
+    out +=
+        fmt::format("<text class=\"text\" x=\"{:.1f}\" y=\"53\">{}</text>\n", legend + 18, markup(chart.lines[i].name));
     legend += 34 + 7.5 * static_cast<double>(chart.lines[i].name.size());
   }
   out += fmt::format("<text class=\"faint\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kWidth - kRight,

@@ -39,6 +39,7 @@ def misuse(text):
     fails(2, ["distill", text, "-o", out, "--dim", "99999999999"], "--dim")
     fails(2, ["distill", text, "-o", out, "--record", "x"], "SwiGLU")
     fails(2, ["distill", text, "-o", out, "--exit-layer", "9"], "--exit-layer 9")
+    fails(2, ["distill", text, "-o", out, "--seed", "-1"], "-1")
     check(not os.path.exists(out), "a refused command left its folder")
 
 

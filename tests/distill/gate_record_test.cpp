@@ -10,7 +10,13 @@ namespace ridge::distill {
 namespace {
 
 StudentShape small_shape() {
-  return {.vocabulary = 16, .layers = 1, .dim = 8, .heads = 2, .kv_heads = 2, .ffn = 8, .context = 8,
+  return {.vocabulary = 16,
+          .layers = 1,
+          .dim = 8,
+          .heads = 2,
+          .kv_heads = 2,
+          .ffn = 8,
+          .context = 8,
           .ffn_kind = FfnKind::reglu};
 }
 
@@ -34,10 +40,10 @@ TEST(GateRecord, CountsWhatIsTouched) {
   const TouchStats s = touch_stats(record, shape, order, 2);
   EXPECT_DOUBLE_EQ(s.sparsity, 1 - 25.0 / 80);
   EXPECT_DOUBLE_EQ(s.dead, 5.0 / 8);
-  EXPECT_DOUBLE_EQ(s.busiest, 20.0 / 25);              // 26 % of 8 are two
-  EXPECT_DOUBLE_EQ(s.stays_on, 18.0 / (18 + 5));       // neuron 3 never stays
-  EXPECT_DOUBLE_EQ(s.touched_natural, 25.0 / 40);      // blocks {0,1}, {6,7}, half the time {2,3}
-  EXPECT_DOUBLE_EQ(s.touched_sorted, 15.0 / 40);       // {1,6}, half the time {3,0}
+  EXPECT_DOUBLE_EQ(s.busiest, 20.0 / 25);          // 26 % of 8 are two
+  EXPECT_DOUBLE_EQ(s.stays_on, 18.0 / (18 + 5));   // neuron 3 never stays
+  EXPECT_DOUBLE_EQ(s.touched_natural, 25.0 / 40);  // blocks {0,1}, {6,7}, half the time {2,3}
+  EXPECT_DOUBLE_EQ(s.touched_sorted, 15.0 / 40);   // {1,6}, half the time {3,0}
 }
 
 TEST(GateRecord, RunsOfASharedLayerCountTogether) {
@@ -72,8 +78,8 @@ TEST(GateRecord, WritesVisitsThatTheSimulatorReads) {
 
 TEST(GateRecord, CutsWhatCachingCannot) {
   // The experiment's student: 0.279 million parameters; a third of the blocks touched saves 31 % of the bytes.
-  StudentShape shape{.vocabulary = 256, .layers = 4, .dim = 64, .heads = 4, .kv_heads = 4, .ffn = 256,
-                     .ffn_kind = FfnKind::reglu};
+  StudentShape shape{
+      .vocabulary = 256, .layers = 4, .dim = 64, .heads = 4, .kv_heads = 4, .ffn = 256, .ffn_kind = FfnKind::reglu};
   EXPECT_NEAR(dram_cut(shape, 0.337, 0), 0.312, 0.001);
   EXPECT_NEAR(dram_cut(shape, 0.337, 0.1), 0.412, 0.001);
   EXPECT_DOUBLE_EQ(dram_cut(shape, 1, 0), 0);
@@ -85,7 +91,8 @@ TEST(ImportanceMap, ScalesToAMeanOfOne) {
   test::TempFolder folder;
   StudentShape shape = small_shape();
   shape.layers = 2;
-  const std::string path = test::text_file(folder, "map.json", R"({"format": "ridge-layer-weights", "version": 1, "layers": [1, 3],
+  const std::string path =
+      test::text_file(folder, "map.json", R"({"format": "ridge-layer-weights", "version": 1, "layers": [1, 3],
     "neurons": [{"layer": 1, "first": 2, "count": 3, "weight": 8}]})");
   const auto read = read_importance_map(path, shape);
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -98,18 +105,19 @@ TEST(ImportanceMap, RefusesOthers) {
   test::TempFolder folder;
   const StudentShape shape = small_shape();
   const std::string head = R"({"format": "ridge-layer-weights", "version": 1, )";
-  const std::string cases[] = {"",
-                               "[]",
-                               R"({"layers": [1]})",
-                               R"({"format": "ridge-layer-weights", "version": 2, "layers": [1]})",
-                               head + R"("layers": [1, 1]})",
-                               head + R"("layers": [-1]})",
-                               head + R"("layers": [0]})",
-                               head + R"("layers": ["1"]})",
-                               head + R"("layers": [1], "neurons": {}})",
-                               head + R"("layers": [1], "neurons": [{"layer": 0, "first": 4, "count": 5, "weight": 1}]})",
-                               head + R"("layers": [1], "neurons": [{"layer": 1, "first": 0, "count": 1, "weight": 1}]})",
-                               head + R"("layers": [1], "neurons": [{"layer": 0, "first": 0, "count": 1}]})"};
+  const std::string cases[] = {
+      "",
+      "[]",
+      R"({"layers": [1]})",
+      R"({"format": "ridge-layer-weights", "version": 2, "layers": [1]})",
+      head + R"("layers": [1, 1]})",
+      head + R"("layers": [-1]})",
+      head + R"("layers": [0]})",
+      head + R"("layers": ["1"]})",
+      head + R"("layers": [1], "neurons": {}})",
+      head + R"("layers": [1], "neurons": [{"layer": 0, "first": 4, "count": 5, "weight": 1}]})",
+      head + R"("layers": [1], "neurons": [{"layer": 1, "first": 0, "count": 1, "weight": 1}]})",
+      head + R"("layers": [1], "neurons": [{"layer": 0, "first": 0, "count": 1}]})"};
   for (const std::string& text : cases) {
     const auto read = read_importance_map(test::text_file(folder, "map.json", text), shape);
     ASSERT_FALSE(read.ok()) << text;

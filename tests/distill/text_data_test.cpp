@@ -15,7 +15,8 @@ TEST(ByteVocabulary, IsOneTokenForEachByte) {
   EXPECT_EQ(words.tokenizer->eos(), TokenId{256});
   std::string all;
   for (int byte = 1; byte < 256; ++byte) all += static_cast<char>(byte);
-  for (const std::string& text : {std::string("Once upon a time,\n\n  \"a\" fox"), std::string("naïve 여우 🦊"), all}) {
+  for (const std::string& text :
+       {std::string("Once upon a time,\n\n  \"a\" fox"), std::string("naïve 여우 🦊"), all}) {
     const auto ids = words.tokenizer->encode(text, {.add_special = true, .parse_special = false});
     ASSERT_EQ(ids.size(), text.size());
     for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], static_cast<uint8_t>(text[i]));
@@ -44,9 +45,9 @@ TEST(ReadData, HoldsTheEndOut) {
   test::TempFolder folder;
   const Vocabulary words = byte_vocabulary().value();
   const std::string text(1000, 'a');
-  const TextData data =
-      read_data(test::text_file(folder, "a.txt", text + std::string(250, 'b')), *words.tokenizer, {.held_out = 0.2, .least = 9})
-          .value();
+  const TextData data = read_data(test::text_file(folder, "a.txt", text + std::string(250, 'b')), *words.tokenizer,
+                                  {.held_out = 0.2, .least = 9})
+                            .value();
   EXPECT_EQ(data.train, std::vector<TokenId>(1000, 'a'));
   EXPECT_EQ(data.held, std::vector<TokenId>(250, 'b'));
   EXPECT_EQ(data.bytes, 1250u);
@@ -78,7 +79,8 @@ TEST(ReadData, RefusesWhatIsNoText) {
                {text + "\xff" + text, "no UTF-8 at offset 1,000"},
                {"too short", "too few"}};
   for (const auto& c : cases) {
-    const auto read = read_data(test::text_file(folder, "t.txt", c.content), *words.tokenizer, {.held_out = 0.1, .least = 65});
+    const auto read =
+        read_data(test::text_file(folder, "t.txt", c.content), *words.tokenizer, {.held_out = 0.1, .least = 65});
     ASSERT_FALSE(read.ok()) << c.part;
     EXPECT_EQ(read.error().code, ErrorCode::bad_input);
     EXPECT_NE(read.error().message.find(c.part), std::string::npos) << read.error().message;

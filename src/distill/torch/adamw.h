@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter, 2019) with a clipped gradient and a learning rate of each parameter's own: small, and all
-// of its state in the open, so that a checkpoint can hold it bit for bit.
+// AdamW (Loshchilov and Hutter, 2019) with a clipped gradient and a learning rate of each parameter's own: small, and
+// all of its state in the open, so that a checkpoint can hold it bit for bit.
 //
 //   AdamW optimizer(parameters);                       // handles to the same tensors
 //   loss.backward();

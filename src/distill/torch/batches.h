@@ -43,8 +43,8 @@ class Batches {
   const Rationales& rationales_;
 };
 
-// Appends `count` tokens to each row, the likeliest ones or, with a generator, drawn from the student's distribution; the
-// rows may differ in length, and none grows beyond the context. Each token costs a whole pass: for tens of tokens.
+// Appends `count` tokens to each row, the likeliest ones or, with a generator, drawn from the student's distribution;
+// the rows may differ in length, and none grows beyond the context. Each token costs a whole pass: for tens of tokens.
 void write_on(const Student& student, std::vector<std::vector<TokenId>>& rows, uint32_t count, Rng* rng);
 
 // Share of the questions held out to which the student, writing greedily, gives the very answer.

@@ -60,8 +60,8 @@ void put(Words& out, const CurvePoint& p) {
 CurvePoint read_point(WordReader& in) {
   CurvePoint p;
   p.step = in.number();
-  for (double* x : {&p.loss, &p.cross_entropy, &p.divergence, &p.hidden, &p.gates, &p.exit, &p.norm, &p.rate,
-                    &p.held_out}) {
+  for (double* x :
+       {&p.loss, &p.cross_entropy, &p.divergence, &p.hidden, &p.gates, &p.exit, &p.norm, &p.rate, &p.held_out}) {
     *x = in.real();
   }
   return p;

@@ -23,7 +23,7 @@ struct CheckpointState {
   uint64_t step = 0;
   uint64_t vocabulary = 0;  // fingerprint of the tokens' texts
   uint64_t settings = 0;    // fingerprint of what decides the course of training, the text included
-  uint64_t pending = 0;  // steps since the last point of the curve, with their sums
+  uint64_t pending = 0;     // steps since the last point of the curve, with their sums
   CurvePoint sums;
   std::vector<CurvePoint> curve;
 };

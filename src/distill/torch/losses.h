@@ -1,5 +1,5 @@
-// The terms of the loss, each a scalar tensor with a gradient. Means over the positions that count: `weight` is [positions],
-// 1 where a position is scored and 0 where not.
+// The terms of the loss, each a scalar tensor with a gradient. Means over the positions that count: `weight` is
+// [positions], 1 where a position is scored and 0 where not.
 //
 //   auto loss = (1 − kd) · cross_entropy(logits, targets, weight) + kd · divergence(losses, logits, teacher, weight);
 #pragma once
@@ -15,7 +15,8 @@ namespace ridge::distill {
 // logits [positions, vocabulary], targets int64 [positions]. Nats.
 torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& targets, const torch::Tensor& weight);
 
-// T² times the divergence of softmax(teacher / T) and softmax(logits / T), as job.h writes them. No gradient to the teacher.
+// T² times the divergence of softmax(teacher / T) and softmax(logits / T), as job.h writes them. No gradient to the
+// teacher.
 torch::Tensor divergence(const Losses& losses, const torch::Tensor& logits, const torch::Tensor& teacher,
                          const torch::Tensor& weight);
 

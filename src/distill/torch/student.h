@@ -36,10 +36,10 @@ class Student {
   void randomise(uint64_t seed);
 
   struct Output {
-    torch::Tensor logits;                // [batch, window, vocabulary]
-    torch::Tensor exit_logits;           // the same of the early exit, if asked for
-    std::vector<torch::Tensor> hidden;   // after each run, [batch, window, dim]
-    std::vector<torch::Tensor> gates;    // of each run, after ReLU (SiLU), [batch, window, ffn]
+    torch::Tensor logits;               // [batch, window, vocabulary]
+    torch::Tensor exit_logits;          // the same of the early exit, if asked for
+    std::vector<torch::Tensor> hidden;  // after each run, [batch, window, dim]
+    std::vector<torch::Tensor> gates;   // of each run, after ReLU (SiLU), [batch, window, ffn]
   };
   Output forward(const torch::Tensor& ids, const ForwardNeeds& needs = {}) const;
 

@@ -58,9 +58,10 @@ class EngineTeacher final : public Teacher {
 Result<std::unique_ptr<Teacher>> open_checkpoint(const DistillJob& job, const Tokenizer& words) {
   const CheckpointState state = RIDGE_TRY(read_checkpoint_state(job.teacher));
   if (state.vocabulary != fingerprint_of(words)) {
-    return bad_input(fmt::format("{}: this teacher learned another vocabulary ({} tokens) than the student's ({}): give "
-                                 "--tokenizer what the teacher was trained with",
-                                 job.teacher, state.shape.vocabulary, words.size()));
+    return bad_input(
+        fmt::format("{}: this teacher learned another vocabulary ({} tokens) than the student's ({}): give "
+                    "--tokenizer what the teacher was trained with",
+                    job.teacher, state.shape.vocabulary, words.size()));
   }
   if (state.shape.context < job.shape.context) {
     return bad_input(fmt::format("{}: this teacher has a context of {}, the student of {}: give --context {}",
@@ -74,9 +75,10 @@ Result<std::unique_ptr<Teacher>> open_checkpoint(const DistillJob& job, const To
 Result<std::unique_ptr<Teacher>> open_engine(const DistillJob& job, const Tokenizer& words) {
   constexpr uint32_t kLogitsRows = 16;
   if (job.losses.hidden > 0) {
-    return usage_error(fmt::format("--hidden needs the teacher's states, and the engine that runs {} gives logits alone: "
-                                   "use a checkpoint of `ridge distill` as teacher, or leave --hidden out",
-                                   job.teacher));
+    return usage_error(
+        fmt::format("--hidden needs the teacher's states, and the engine that runs {} gives logits alone: "
+                    "use a checkpoint of `ridge distill` as teacher, or leave --hidden out",
+                    job.teacher));
   }
   EngineOptions options = job.engine;
   options.path = job.teacher;

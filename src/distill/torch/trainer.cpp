@@ -69,7 +69,8 @@ Result<void> Trainer::prepare() {
   if (!there && job_.resume) {
     return bad_input(fmt::format("{}: not there, so nothing to go on with; leave --resume out", checkpoint));
   }
-  data_ = RIDGE_TRY(read_data(job_.data, words, {.held_out = job_.held_out, .least = uint64_t{job_.shape.context} + 1}));
+  data_ =
+      RIDGE_TRY(read_data(job_.data, words, {.held_out = job_.held_out, .least = uint64_t{job_.shape.context} + 1}));
   if (!job_.rationales.empty()) rationales_ = RIDGE_TRY(read_rationales(job_.rationales, words, job_.shape.context));
   map_ = job_.map.empty() ? flat_map(job_.shape) : RIDGE_TRY(read_importance_map(job_.map, job_.shape));
   teacher_ = RIDGE_TRY(open_teacher(job_, words));
@@ -118,11 +119,11 @@ void Trainer::set_learning_factors() {
 uint64_t Trainer::settings() const {
   const Losses& l = job_.losses;
   const Optimizer& o = job_.optimizer;
-  const std::string text = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", job_.teacher, l.kd, name_of(l.divergence),
-      l.skew, l.temperature, l.hidden, l.l1, l.l1_ramp, l.exit, o.steps, o.batch, o.rate, o.warmup, o.decay, o.clip,
-      o.seed, job_.rationale_share, job_.on_policy, job_.on_policy_tokens, job_.held_out, job_.evaluate_every,
-      job_.validation_tokens);
+  const std::string text =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", job_.teacher, l.kd,
+                  name_of(l.divergence), l.skew, l.temperature, l.hidden, l.l1, l.l1_ramp, l.exit, o.steps, o.batch,
+                  o.rate, o.warmup, o.decay, o.clip, o.seed, job_.rationale_share, job_.on_policy,
+                  job_.on_policy_tokens, job_.held_out, job_.evaluate_every, job_.validation_tokens);
   const auto bytes_of = [](const auto& v) {
     return std::string_view(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(v[0]));
   };
@@ -141,7 +142,8 @@ Result<void> Trainer::resume() {
                       : found.settings != state_.settings     ? "other settings, or another text"
                                                               : nullptr;
   if (other != nullptr) {
-    return bad_input(fmt::format("{}: was trained with {}: --resume goes on with the very command that began", path, other));
+    return bad_input(
+        fmt::format("{}: was trained with {}: --resume goes on with the very command that began", path, other));
   }
   RIDGE_TRY(read_checkpoint(path, trained_, optimizer_.get()));
   state_ = std::move(found);

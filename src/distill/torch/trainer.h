@@ -53,7 +53,8 @@ class Trainer {
     CurvePoint values;
   };
   Result<Terms> loss_of(const Batch& batch);
-  torch::Tensor hidden_loss(const Student::Output& out, const TeacherOutput& teacher, const torch::Tensor& weight) const;
+  torch::Tensor hidden_loss(const Student::Output& out, const TeacherOutput& teacher,
+                            const torch::Tensor& weight) const;
   double rate_of(uint64_t step) const;
   double held_out_loss() const;
   GateRecord gates_on(const std::vector<TokenId>& text) const;

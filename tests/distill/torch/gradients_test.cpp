@@ -10,7 +10,14 @@ namespace ridge::distill {
 namespace {
 
 StudentShape gradient_shape(FfnKind kind) {
-  return {.vocabulary = 11, .layers = 2, .dim = 8, .heads = 4, .kv_heads = 2, .ffn = 12, .context = 8, .ffn_kind = kind,
+  return {.vocabulary = 11,
+          .layers = 2,
+          .dim = 8,
+          .heads = 4,
+          .kv_heads = 2,
+          .ffn = 12,
+          .context = 8,
+          .ffn_kind = kind,
           .exit_layer = 1};
 }
 
@@ -41,7 +48,8 @@ void expect_gradients(Student& student, const LossOf& loss) {
       values[i] = before - kStep;
       const double below = value();
       values[i] = before;
-      EXPECT_NEAR((above - below) / (2 * kStep), slopes[i], 1e-6 + 1e-5 * std::abs(slopes[i])) << p.name << "[" << i << "]";
+      EXPECT_NEAR((above - below) / (2 * kStep), slopes[i], 1e-6 + 1e-5 * std::abs(slopes[i]))
+          << p.name << "[" << i << "]";
     }
   }
 }
@@ -86,16 +94,15 @@ TEST_P(Gradients, OfHiddenStatesAndTheEarlyExit) {
 }
 
 TEST_P(Gradients, OfGates) {
-  expect_gradients(student_, [&](const Student& s) {
-    return gate_mean(s.forward(ids_, {.gates = true}).gates);
-  });
+  expect_gradients(student_, [&](const Student& s) { return gate_mean(s.forward(ids_, {.gates = true}).gates); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ffn, Gradients, testing::Values(FfnKind::swiglu, FfnKind::reglu, FfnKind::relu2),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 TEST(Divergences, MeetTheirLimits) {
-  const auto logits = made_up({3, 11}, 0.1), teacher = made_up({3, 11}, 2.0), weight = torch::ones({3}, torch::kFloat64);
+  const auto logits = made_up({3, 11}, 0.1), teacher = made_up({3, 11}, 2.0),
+             weight = torch::ones({3}, torch::kFloat64);
   const auto of = [&](Divergence kind, double skew, const torch::Tensor& q, const torch::Tensor& p) {
     return divergence({.divergence = kind, .skew = skew}, q, p, weight).item<double>();
   };

@@ -1,10 +1,12 @@
 #include "distill/torch/trainer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "distill/corpus.h"
+#include "format/safetensors.h"
 #include "tests/distill/text_file.h"
 
 namespace ridge::distill {
@@ -99,11 +101,13 @@ class ExportedStudent : public testing::TestWithParam<FfnKind> {};
 
 // Largest difference between the trainer's logits and the engine's.
 double largest_difference(const Student& student, const std::string& gguf, const std::vector<TokenId>& ids) {
-  auto engine = Engine::open({.path = gguf, .context = 32, .threads = 2, .numerics = Numerics::exact, .logits_rows = 8});
+  auto engine =
+      Engine::open({.path = gguf, .context = 32, .threads = 2, .numerics = Numerics::exact, .logits_rows = 8});
   EXPECT_TRUE(engine.ok()) << engine.error().message;
   if (!engine.ok()) return INFINITY;
   torch::NoGradGuard off;
-  const auto logits = student.forward(batch_of({ids}, static_cast<uint32_t>(ids.size() - 1)).inputs).logits.contiguous();
+  const auto logits =
+      student.forward(batch_of({ids}, static_cast<uint32_t>(ids.size() - 1)).inputs).logits.contiguous();
   const float* want = logits.data_ptr<float>();
   double most = 0;
   const std::vector<TokenId> read(ids.begin(), ids.end() - 1);
@@ -136,7 +140,7 @@ TEST_P(ExportedStudent, GivesTheTrainersLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ffn, ExportedStudent, testing::Values(FfnKind::swiglu, FfnKind::reglu, FfnKind::relu2),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 TEST(Trainer, DraftIsTheEarlyExit) {
   test::TempFolder folder;
