@@ -38,8 +38,10 @@ TEST(Corpus, HasStoriesAndProblems) {
     const std::string item = text.substr(begin, end - begin);
     const bool problem = item.starts_with("Question: ");
     problem ? ++problems : ++stories;
-    if (problem) EXPECT_NE(item.find("\nSteps: "), std::string::npos) << item;
-    if (problem) EXPECT_NE(item.find("\nAnswer: "), std::string::npos) << item;
+    if (problem) {
+      EXPECT_NE(item.find("\nSteps: "), std::string::npos) << item;
+      EXPECT_NE(item.find("\nAnswer: "), std::string::npos) << item;
+    }
     distinct.insert(item);
     begin = end + 2;
   }

@@ -235,7 +235,9 @@ TEST(Trainer, WeightsMakeLayersLearnFaster) {
   for (size_t i = 0; i < before.size(); ++i) {
     const Parameter& p = trainer->student().parameters()[i];
     const bool same = torch::equal(before[i], p.value);
-    if (p.value.dim() > 1) EXPECT_EQ(same, p.layer == 0) << p.name;
+    if (p.value.dim() > 1) {
+      EXPECT_EQ(same, p.layer == 0) << p.name;
+    }
     if (p.name == "blk.1.ffn_up.weight") {
       EXPECT_TRUE(torch::equal(before[i].narrow(0, 0, 3), p.value.narrow(0, 0, 3)));
       EXPECT_FALSE(torch::equal(before[i].narrow(0, 3, 1), p.value.narrow(0, 3, 1)));
