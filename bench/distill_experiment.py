@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does distillation make a student's weights recur, and what does that spare of its memory traffic?
 
-usage: bench/distill_experiment.py [--ridge PROGRAM] [--seeds 1,2,3] [--steps 500] [--teacher-steps 700] [--full] [--folder DIR] [--threads N]
+usage: bench/distill_experiment.py [--ridge PROGRAM] [--seeds 1,2,3] [--steps 300] [--teacher-steps 500] [--l1 1] [--full] [--folder DIR] [--threads N]
 
 Trains a teacher (SwiGLU, 1.37 M weights) and for each seed five students of 0.28 M: SwiGLU by cross-entropy and distilled, ReGLU by
 cross-entropy, distilled, and distilled with L1 on its gates. The seed decides first weights and windows; all learn from one generated text
@@ -142,14 +142,14 @@ def main():
     parser.add_argument("--seeds", default="")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--teacher-steps", type=int)
-    parser.add_argument("--l1", default="0.3")
+    parser.add_argument("--l1", default="1")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--threads")
     parser.add_argument("--folder", type=pathlib.Path)
     o = parser.parse_args()
     o.seeds = [int(s) for s in (o.seeds or ("1,2,3,4,5" if o.full else "1,2,3")).split(",")]
-    o.steps = o.steps or (1400 if o.full else 500)
-    o.teacher_steps = o.teacher_steps or (2000 if o.full else 700)
+    o.steps = o.steps or (1400 if o.full else 300)
+    o.teacher_steps = o.teacher_steps or (2000 if o.full else 500)
     with tempfile.TemporaryDirectory() as made:
         o.folder = o.folder or pathlib.Path(made)
         o.folder.mkdir(parents=True, exist_ok=True)
