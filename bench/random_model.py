@@ -2,9 +2,10 @@
 """Writes a llama model of random weights in one type, for measurements of speed.
 
 usage: random_model.py OUT.gguf --type IQ2_XXS [--layers 22] [--dim 2048] [--ffn 5632] [--heads 32] [--kv-heads 4]
+                       [--activation silu|relu|relu2]
 
 The values mean nothing; shapes, types and bytes are those of a model of 1 billion weights. Embedding and head are Q8_0.
-The same arguments give the same bytes.
+--activation relu makes a reglu-llama, relu2 an arcee (without gate matrices). The same arguments give the same bytes.
 """
 import argparse
 import pathlib
@@ -33,7 +34,9 @@ p.add_argument("--ffn", type=int, default=5632)
 p.add_argument("--heads", type=int, default=32)
 p.add_argument("--kv-heads", type=int, default=4)
 p.add_argument("--vocab", type=int, default=4096)
+p.add_argument("--activation", choices=("silu", "relu", "relu2"), default="silu")
 a = p.parse_args()
+arch = {"silu": "llama", "relu": "reglu-llama", "relu2": "arcee"}[a.activation]
 
 rng = random.Random(1)
 g = Gguf()
@@ -67,11 +70,11 @@ plain = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b 
 other = iter(range(256, 512))
 tokens = [chr(b) if b in plain else chr(next(other)) for b in range(256)] + ["th"]
 tokens += [f"<t{i}>" for i in range(257, a.vocab)]
-g.keys = {"general.architecture": "llama", "general.name": f"random {a.type}", "llama.block_count": a.layers,
-          "llama.context_length": 4096, "llama.embedding_length": a.dim, "llama.feed_forward_length": a.ffn,
-          "llama.attention.head_count": a.heads, "llama.attention.head_count_kv": a.kv_heads,
-          "llama.attention.layer_norm_rms_epsilon": 1e-5, "llama.rope.dimension_count": a.dim // a.heads,
-          "llama.rope.freq_base": 10000.0, "llama.vocab_size": a.vocab, "tokenizer.ggml.model": "gpt2",
+g.keys = {"general.architecture": arch, "general.name": f"random {a.type}", f"{arch}.block_count": a.layers,
+          f"{arch}.context_length": 4096, f"{arch}.embedding_length": a.dim, f"{arch}.feed_forward_length": a.ffn,
+          f"{arch}.attention.head_count": a.heads, f"{arch}.attention.head_count_kv": a.kv_heads,
+          f"{arch}.attention.layer_norm_rms_epsilon": 1e-5, f"{arch}.rope.dimension_count": a.dim // a.heads,
+          f"{arch}.rope.freq_base": 10000.0, f"{arch}.vocab_size": a.vocab, "tokenizer.ggml.model": "gpt2",
           "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": tokens,
           "tokenizer.ggml.token_type": [1] * 257 + [3] * (a.vocab - 257), "tokenizer.ggml.merges": ["t h"],
           "tokenizer.ggml.bos_token_id": 257, "tokenizer.ggml.eos_token_id": 258}
@@ -85,7 +88,8 @@ for i in range(a.layers):
     linear(b + "attn_v.weight", kv, a.dim)
     linear(b + "attn_output.weight", a.dim, a.dim)
     norm(b + "ffn_norm.weight")
-    linear(b + "ffn_gate.weight", a.ffn, a.dim)
+    if arch != "arcee":
+        linear(b + "ffn_gate.weight", a.ffn, a.dim)
     linear(b + "ffn_up.weight", a.ffn, a.dim)
     linear(b + "ffn_down.weight", a.dim, a.ffn)
 norm("output_norm.weight")

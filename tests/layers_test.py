@@ -26,7 +26,8 @@ MAY_INCLUDE = {
     "analyze": ["plan", "engine", "machine"],
     "report": ["analyze", "sim"],
     "api": ["engine"],
-    "cli": ["api", "report"],
+    "distill": ["engine", "sim"],
+    "cli": ["api", "report", "distill"],
 }
 MOST_LINES = 600
 SOURCES = (".cpp", ".h", ".inc")

@@ -31,6 +31,10 @@ _ridge_options() {
       ;;
     doctor) echo "--memory --context --json" ;;
     compare) echo "--json" ;;
+    distill)
+      echo "--output --make-corpus --make-rationales --bytes --items --teacher --tokenizer --rationales --rationale-share --held-out --layers --dim --heads --kv-heads --ffn-dim --ffn --untied --share-blocks --exit-layer --exit-weight --kd --divergence --skew --temperature \
+        --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
+      ;;
     plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
     pack) echo "--output --check --threads" ;;
     models) echo "" ;;
@@ -41,7 +45,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare plan image report"
+  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare distill plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

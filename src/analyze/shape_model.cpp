@@ -147,14 +147,7 @@ class ShapeModel : public Model {
   }
 
   Rows dense(Ops& ops, Rows h, const FfnWeights& w) const {
-    if (w.gate) return gated_ffn(ops, h, w, Gate::silu);
-    Rows out = ops.temp(w.down.rows);
-    Frame frame(ops);
-    Rows hidden = ops.temp(w.up.rows);
-    ops.linear(h, {{.weight = w.up, .out = hidden}});
-    ops.relu_squared(hidden);
-    ops.linear(hidden, {{.weight = w.down, .out = out}});
-    return out;
+    return w.gate ? gated_ffn(ops, h, w, Gate::silu) : relu_squared_ffn(ops, h, w);
   }
 
   Rows feed_forward(Ops& ops, Rows h, const Layer& l) const {

@@ -108,5 +108,6 @@ void add_report(CLI::App& app);
 void add_roofline(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_image(CLI::App& app);
+void add_distill(CLI::App& app);
 
 }  // namespace ridge::cli

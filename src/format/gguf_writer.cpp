@@ -6,11 +6,22 @@ namespace ridge {
 namespace {
 
 // Numbers of value types as in the format.
-enum class ValueType : uint32_t { i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12 };
+enum class ValueType : uint32_t {
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12
+};
 
 template <class T>
 constexpr ValueType value_type() {
   if constexpr (std::is_same_v<T, bool>) return ValueType::boolean;
+  if constexpr (std::is_same_v<T, uint32_t>) return ValueType::u32;
   if constexpr (std::is_same_v<T, int32_t>) return ValueType::i32;
   if constexpr (std::is_same_v<T, float>) return ValueType::f32;
   if constexpr (std::is_same_v<T, uint64_t>) return ValueType::u64;
@@ -52,8 +63,21 @@ struct PutValue {
     put(out, ValueType::array);
     std::visit([&](const auto& values) { put_array(out, values); }, array);
   }
+  // llama.cpp asks for numbers of 32 bits by type, so those that lose nothing are written as such.
+  void operator()(int64_t number) const {
+    const auto narrow = static_cast<uint32_t>(number);
+    narrow == number ? put_number(narrow) : put_number(number);
+  }
+  void operator()(double number) const {
+    const auto narrow = static_cast<float>(number);
+    static_cast<double>(narrow) == number ? put_number(narrow) : put_number(number);
+  }
   template <class T>
   void operator()(T number) const {
+    put_number(number);
+  }
+  template <class T>
+  void put_number(T number) const {
     put(out, value_type<T>());
     put(out, number);
   }

@@ -4,7 +4,8 @@
 //   std::string header = gguf_header(metadata, tensors);       // fills in bytes and offset
 //   write(header); for (const GgufTensor& t : tensors) write at t.offset, t.bytes of them
 //
-// Strings and numbers are written as they were read: integers of 64 bits, whatever their width was.
+// Numbers are written with 32 bits where that loses nothing (integers from 0 to 2^32 − 1, floats that are no longer),
+// as llama.cpp demands of most keys, else with 64.
 #pragma once
 
 #include <string>

@@ -8,6 +8,8 @@
 namespace ridge {
 
 Result<std::unique_ptr<Model>> make_llama(ModelBuilder& b);
+Result<std::unique_ptr<Model>> make_reglu_llama(ModelBuilder& b);
+Result<std::unique_ptr<Model>> make_arcee(ModelBuilder& b);
 Result<std::unique_ptr<Model>> make_qwen2(ModelBuilder& b);
 Result<std::unique_ptr<Model>> make_qwen3(ModelBuilder& b);
 Result<std::unique_ptr<Model>> make_gemma2(ModelBuilder& b);

@@ -23,7 +23,7 @@ constexpr std::array kFamilies = {
     Family{"stablelm", "llama"},   Family{"hunyuan", "llama"},  Family{"exaone", "llama"},
     Family{"falcon", "llama"},     Family{"ernie", "llama"},    Family{"olmo", "llama"},
     Family{"glm4moe", "qwen3moe"}, Family{"dots", "qwen3moe"},  Family{"kimi", "deepseek2"},
-    Family{"deci", "llama"},       Family{"glm", "llama"},      Family{"arcee", "llama"},
+    Family{"deci", "llama"},       Family{"glm", "llama"},
 };
 
 size_t common_beginning(std::string_view a, std::string_view b) {

@@ -39,6 +39,11 @@ void clamp_gate(float* gate, float* up, size_t n) {
   }
 }
 
+// NaN stays NaN.
+void reglu(float* gate, const float* up, size_t n) {
+  for (size_t i = 0; i < n; ++i) gate[i] = (gate[i] < 0 ? 0 : gate[i]) * up[i];
+}
+
 }  // namespace
 
 uint64_t panel_scratch_bytes(const Program& program, uint64_t tokens) {
@@ -147,6 +152,7 @@ void Compute::glu(Gate gate, Rows g, Rows up) {
   StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
   if (gate == Gate::silu_clamped) each_token(g.rows, [&](size_t t) { clamp_gate(g.row(t), up.row(t), g.cols); });
+  if (gate == Gate::relu) return each_token(g.rows, [&](size_t t) { reglu(g.row(t), up.row(t), g.cols); });
   GluFn act = gate == Gate::gelu_tanh ? m_.kernels->geglu : m_.kernels->swiglu;
   each_token(g.rows, [&](size_t t) { act(g.row(t), up.row(t), g.cols, g.row(t)); });
 }

@@ -18,7 +18,7 @@ Result<float> positive(ModelBuilder& b, std::string_view suffix, float fallback)
 
 Result<std::unique_ptr<Model>> make_granite(ModelBuilder& b) {
   ModelConfig c = RIDGE_TRY(b.decoder_config());
-  PlainParts parts = RIDGE_TRY(load_plain_parts(b, c, RopePairs::neighbours, {}));
+  PlainParts parts = RIDGE_TRY(load_plain_parts(b, c, {}));
   parts.embedding_scale = RIDGE_TRY(positive(b, "embedding_scale", 1.0f));
   parts.residual_scale = RIDGE_TRY(positive(b, "residual_scale", 1.0f));
   parts.logit_scale = 1.0f / RIDGE_TRY(positive(b, "logit_scale", 0.0f));
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Model>> make_granite(ModelBuilder& b) {
 // Older files lack the factors, and what programs assume in their place differs: all three must be there.
 Result<std::unique_ptr<Model>> make_minicpm(ModelBuilder& b) {
   ModelConfig c = RIDGE_TRY(b.decoder_config());
-  PlainParts parts = RIDGE_TRY(load_plain_parts(b, c, RopePairs::neighbours, {}));
+  PlainParts parts = RIDGE_TRY(load_plain_parts(b, c, {}));
   parts.embedding_scale = RIDGE_TRY(positive(b, "embedding_scale", 0.0f));
   parts.residual_scale = RIDGE_TRY(positive(b, "residual_scale", 0.0f));
   parts.logit_scale = 1.0f / RIDGE_TRY(positive(b, "logit_scale", 0.0f));

@@ -79,6 +79,16 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate) {
   return out;
 }
 
+Rows relu_squared_ffn(Ops& ops, Rows x, const FfnWeights& w) {
+  Rows out = ops.temp(w.down.rows);
+  Frame frame(ops);
+  Rows hidden = ops.temp(w.up.rows);
+  ops.linear(x, {{.weight = w.up, .out = hidden}});
+  ops.relu_squared(hidden);
+  ops.linear(hidden, {{.weight = w.down, .out = out}});
+  return out;
+}
+
 Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, uint32_t layer,
                                         const AttentionNeeds& needs) {
   auto name = [&](std::string_view suffix) { return layer_name(layer, suffix); };
@@ -110,6 +120,13 @@ Result<FfnWeights> load_gated_ffn(ModelBuilder& b, const ModelConfig& c, uint32_
   w.gate_bias = RIDGE_TRY(b.optional_vector(name("ffn_gate.bias"), c.ffn));
   w.up_bias = RIDGE_TRY(b.optional_vector(name("ffn_up.bias"), c.ffn));
   w.down_bias = RIDGE_TRY(b.optional_vector(name("ffn_down.bias"), c.width));
+  return w;
+}
+
+Result<FfnWeights> load_plain_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer) {
+  FfnWeights w;
+  w.up = RIDGE_TRY(b.matrix(layer_name(layer, "ffn_up.weight"), {.rows = c.ffn, .cols = c.width}));
+  w.down = RIDGE_TRY(b.matrix(layer_name(layer, "ffn_down.weight"), {.rows = c.width, .cols = c.ffn}));
   return w;
 }
 

@@ -39,6 +39,8 @@ struct FfnWeights {
 
 // down(act(gate·x) ⊙ up·x)
 Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate);
+// down(max(up·x, 0)²); no gate, no biases
+Rows relu_squared_ffn(Ops& ops, Rows x, const FfnWeights& w);
 
 // What an architecture cannot do without; the rest is read where the file has it.
 struct AttentionNeeds {
@@ -52,6 +54,8 @@ Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, u
                                         const AttentionNeeds& needs);
 // Reads "blk.<layer>.ffn_{gate,up,down}".
 Result<FfnWeights> load_gated_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
+// Reads "blk.<layer>.ffn_{up,down}".
+Result<FfnWeights> load_plain_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
 
 std::string layer_name(uint32_t layer, std::string_view suffix);  // "blk.3.attn_q.weight"
 

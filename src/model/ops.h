@@ -108,6 +108,7 @@ struct AttendCall {
 enum class Gate : uint8_t {
   silu,
   gelu_tanh,
+  relu,          // max(g, 0) · u
   silu_clamped,  // gpt-oss: g · sigmoid(1.702 g) · (u + 1), with g = min(gate, 7) and u = clamp(up, −7, 7)
 };
 

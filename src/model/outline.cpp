@@ -15,7 +15,7 @@ namespace {
 
 // Operations of one element of the elementwise functions, as the polynomials in kernels/ count (a fused multiply-add is
 // 2).
-constexpr uint64_t kGateFlops = 30, kExpFlops = 20;
+constexpr uint64_t kGateFlops = 30, kExpFlops = 20, kReluFlops = 2;
 
 }  // namespace
 
@@ -219,6 +219,10 @@ void Outline::use(std::initializer_list<Op> ops) {
   for (Op op : ops) used_.set(static_cast<size_t>(op));
 }
 
+void Outline::use_gate(Gate gate) {
+  if (gate != Gate::relu) use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
+}
+
 // What stores keys and values.
 void Outline::use_cache() {
   switch (options_.kv_type) {
@@ -309,8 +313,9 @@ void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
 void Outline::relu_squared(Rows x) { elementwise(Operator::ffn, 2 * x.rows * x.cols, 2 * x.rows * x.cols); }
 
 void Outline::glu(Gate gate, Rows g, Rows) {
-  use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
-  elementwise(Operator::ffn, 3 * g.rows * g.cols, kGateFlops * g.rows * g.cols);
+  use_gate(gate);
+  const uint64_t flops = gate == Gate::relu ? kReluFlops : kGateFlops;
+  elementwise(Operator::ffn, 3 * g.rows * g.cols, flops * g.rows * g.cols);
 }
 
 void Outline::add(Rows into, Rows) {
@@ -341,7 +346,7 @@ Routing Outline::route(Rows logits, const RouteCall& call) {
 // experts are chosen alike: it is needed at all with probability 1 − (1 − used / count)^tokens.
 void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) {
   use({Op::scale, Op::add});
-  use({gate == Gate::gelu_tanh ? Op::geglu : Op::swiglu});
+  use_gate(gate);
   Frame frame(*this);
   (void)expert_scratch(x.rows, routing.experts.cols, m, options_.exact);
   if (!options_.record) return;

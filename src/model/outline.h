@@ -75,6 +75,7 @@ class Outline : public Ops {
   void count_other(Operator op, const Cost& cost);
   void elementwise(Operator op, uint64_t floats_moved, uint64_t flops);
   void use(std::initializer_list<Op> ops);
+  void use_gate(Gate gate);
   void use_cache();
 
   const Model& model_;

@@ -17,7 +17,7 @@ class PlainDecoder : public Model {
       scale(ops, a, parts_.residual_scale);
       ops.add(x, a);
       ops.part(layer_name(il, "ffn"));
-      Rows f = gated_ffn(ops, ops.rms_norm(x, w.ffn_norm, eps), w.ffn, Gate::silu);
+      Rows f = feed_forward(ops, ops.rms_norm(x, w.ffn_norm, eps), w.ffn);
       scale(ops, f, parts_.residual_scale);
       ops.add(x, f);
     }
@@ -36,6 +36,10 @@ class PlainDecoder : public Model {
   }
 
  private:
+  Rows feed_forward(Ops& ops, Rows x, const FfnWeights& w) const {
+    if (parts_.ffn == PlainFfn::relu_squared) return relu_squared_ffn(ops, x, w);
+    return gated_ffn(ops, x, w, parts_.ffn == PlainFfn::reglu ? Gate::relu : Gate::silu);
+  }
   static void scale(Ops& ops, Rows x, float factor) {
     if (factor != 1) ops.scale(x, factor);
   }
@@ -46,20 +50,25 @@ class PlainDecoder : public Model {
 
 }  // namespace
 
-Result<PlainParts> load_plain_parts(ModelBuilder& b, const ModelConfig& c, RopePairs pairs,
-                                    const AttentionNeeds& needs) {
+Result<PlainParts> load_plain_parts(ModelBuilder& b, const ModelConfig& c, const PlainNeeds& needs) {
   PlainParts parts;
+  parts.ffn = needs.ffn;
   parts.rope = RIDGE_TRY(rope_table_of(b, c, "rope.freq_base", 10000.0f));
-  parts.rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
+  if (needs.yarn && RIDGE_TRY(b.text("rope.scaling.type", "none")) == "yarn") {
+    RIDGE_TRY(read_yarn(b, c, parts.rope.config));
+    parts.rope.config.magnitude *= yarn_attention(0.1, parts.rope.config.yarn_factor);
+  } else {
+    parts.rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
+  }
   parts.rope.factors = RIDGE_TRY(b.optional_vector(
       "rope_freqs.weight", static_cast<uint32_t>(parts.rope.config.rot / 2)));  // Llama 3's scaling, per pair
   for (uint32_t il = 0; il < c.layers; ++il) {
     PlainLayer layer;
-    layer.spec = attention_spec(c, pairs);
+    layer.spec = attention_spec(c, needs.pairs);
     layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
-    layer.attention = RIDGE_TRY(load_attention(b, c, il, needs));
+    layer.attention = RIDGE_TRY(load_attention(b, c, il, needs.attention));
     layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
-    layer.ffn = RIDGE_TRY(load_gated_ffn(b, c, il));
+    layer.ffn = RIDGE_TRY(needs.ffn == PlainFfn::relu_squared ? load_plain_ffn(b, c, il) : load_gated_ffn(b, c, il));
     parts.layers.push_back(layer);
   }
   return parts;

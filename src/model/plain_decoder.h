@@ -4,7 +4,7 @@
 // Not for: experts (moe.cpp), norms behind a part (gemma.cpp), latent attention (plm.cpp, deepseek2.cpp).
 //
 //   ModelConfig c = RIDGE_TRY(b.decoder_config());
-//   PlainParts parts = RIDGE_TRY(load_plain_parts(b, c, RopePairs::halves, {.biases = true}));
+//   PlainParts parts = RIDGE_TRY(load_plain_parts(b, c, {.pairs = RopePairs::halves}));
 //   return make_plain_decoder(b, c, std::move(parts));
 #pragma once
 
@@ -22,16 +22,29 @@ struct PlainLayer {
   FfnWeights ffn;
 };
 
+enum class PlainFfn : uint8_t {
+  swiglu,
+  reglu,
+  relu_squared,  // without a gate
+};
+
 struct PlainParts {
   std::vector<PlainLayer> layers;
+  PlainFfn ffn = PlainFfn::swiglu;
   RopeTable rope;
   // Factors of the embedding, of what each part adds to x, and of the logits.
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
 };
 
-// Layers with separate projections and a gated feed-forward part; rope.freq_base, a linear factor, rope_freqs.weight.
-Result<PlainParts> load_plain_parts(ModelBuilder& b, const ModelConfig& c, RopePairs pairs,
-                                    const AttentionNeeds& needs);
+struct PlainNeeds {
+  RopePairs pairs = RopePairs::neighbours;
+  AttentionNeeds attention;
+  PlainFfn ffn = PlainFfn::swiglu;
+  bool yarn = false;  // rope.scaling.type may be yarn, as programs that know no better apply it
+};
+
+// Layers with separate projections; rope.freq_base, a linear factor, rope_freqs.weight.
+Result<PlainParts> load_plain_parts(ModelBuilder& b, const ModelConfig& c, const PlainNeeds& needs);
 
 // Reads the embedding, the output norm and the head.
 Result<std::unique_ptr<Model>> make_plain_decoder(ModelBuilder& b, const ModelConfig& c, PlainParts parts);

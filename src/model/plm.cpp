@@ -9,7 +9,7 @@ namespace {
 struct Layer {
   VectorRef attn_norm, ffn_norm;
   MlaWeights attention;
-  Weight up, down;
+  FfnWeights ffn;
 };
 
 class Plm : public Model {
@@ -23,11 +23,7 @@ class Plm : public Model {
       ops.part(layer_name(il, "attn"));
       ops.add(x, mla_attention(ops, ops.rms_norm(x, w.attn_norm, eps), w.attention, spec_, il));
       ops.part(layer_name(il, "ffn"));
-      Rows hidden = ops.temp(w.up.rows), out = ops.temp(w.down.rows);
-      ops.linear(ops.rms_norm(x, w.ffn_norm, eps), {{.weight = w.up, .out = hidden}});
-      ops.relu_squared(hidden);
-      ops.linear(hidden, {{.weight = w.down, .out = out}});
-      ops.add(x, out);
+      ops.add(x, relu_squared_ffn(ops, ops.rms_norm(x, w.ffn_norm, eps), w.ffn));
     }
     ops.part("head");
     ops.logits(ops.rms_norm(x, output_norm_, eps), head_, 0);
@@ -44,8 +40,7 @@ class Plm : public Model {
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
       layer.attention = RIDGE_TRY(load_mla(b, c, il, spec_));
       layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
-      layer.up = RIDGE_TRY(b.matrix(layer_name(il, "ffn_up.weight"), {.rows = c.ffn, .cols = c.width}));
-      layer.down = RIDGE_TRY(b.matrix(layer_name(il, "ffn_down.weight"), {.rows = c.width, .cols = c.ffn}));
+      layer.ffn = RIDGE_TRY(load_plain_ffn(b, c, il));
       layers_.push_back(layer);
       kv_layers_.push_back(mla_kv_layer(spec_));
     }

@@ -7,7 +7,7 @@ def test_help():
     r = run("--help")
     check(r.returncode == 0 and len(r.stdout.splitlines()) <= 40, f"ridge --help has {len(r.stdout.splitlines())} lines")
     for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "bench", "roofline", "kernels", "probe", "pack", "models",
-                    "ladder", "doctor", "compare", "sim", "plan", "image", "report"):
+                    "ladder", "doctor", "compare", "sim", "plan", "image", "report", "distill"):
         check(command in r.stdout, f"ridge --help does not list {command}")
         h = run(command, "--help")
         check(h.returncode == 0 and "Example" in h.stdout, f"ridge {command} --help has no examples")

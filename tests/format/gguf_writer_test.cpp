@@ -24,6 +24,32 @@ Metadata every_kind() {
   return metadata;
 }
 
+// The number of the value's type, as it stands behind its key.
+uint32_t type_of(const std::string& header, const std::string& key) {
+  uint32_t type = 0;
+  std::memcpy(&type, header.data() + header.find(key) + key.size(), sizeof type);
+  return type;
+}
+
+TEST(GgufWriter, WritesNumbersWith32BitsWhereThatLosesNothing) {
+  Metadata metadata;
+  auto& entries = metadata.entries();
+  entries["small.count"] = int64_t{7};
+  entries["largest.count"] = int64_t{UINT32_MAX};
+  entries["long.count"] = int64_t{UINT32_MAX} + 1;
+  entries["negative.count"] = int64_t{-1};
+  entries["short.float"] = double{1e-5f};
+  entries["long.float"] = 1e-5;
+  std::vector<GgufTensor> tensors = {{.name = "t", .shape = {5, 1, 1, 1}, .dims = 1, .type = Type::F32}};
+  const std::string header = gguf_header(metadata, tensors);
+  EXPECT_EQ(type_of(header, "small.count"), 4u);  // u32, which llama.cpp demands
+  EXPECT_EQ(type_of(header, "largest.count"), 4u);
+  EXPECT_EQ(type_of(header, "long.count"), 11u);
+  EXPECT_EQ(type_of(header, "negative.count"), 11u);
+  EXPECT_EQ(type_of(header, "short.float"), 6u);
+  EXPECT_EQ(type_of(header, "long.float"), 12u);
+}
+
 TEST(GgufWriter, IsReadBackAsWritten) {
   std::vector<GgufTensor> tensors = {{.name = "first", .shape = {32, 3, 1, 1}, .dims = 2, .type = Type::Q4_0},
                                      {.name = "second", .shape = {5, 1, 1, 1}, .dims = 1, .type = Type::F32},

@@ -1,4 +1,5 @@
-// smollm3, granite and minicpm against logits of llama.cpp: tiny random models that make_plain_fixtures.py wrote.
+// Tiny random models that make_plain_fixtures.py wrote: smollm3, granite and minicpm against logits of llama.cpp,
+// reglu-llama and arcee against that script's own.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -13,7 +14,7 @@ const std::vector<TokenId> kTokens = {1, 17, 40, 5, 9, 33, 2, 2, 47, 20, 0, 45, 
 
 class PlainFixture : public testing::TestWithParam<const char*> {};
 
-TEST_P(PlainFixture, ExactNumericsEqualLlamaCpp) {
+TEST_P(PlainFixture, ExactNumericsEqualTheReference) {
   std::string base = std::string(RIDGE_TEST_DATA) + "/models/" + GetParam();
   auto engine = Engine::open({.path = base + ".gguf",
                               .default_context = kTokens.size(),
@@ -38,8 +39,12 @@ TEST_P(PlainFixture, ExactNumericsEqualLlamaCpp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, PlainFixture, testing::Values("smollm3", "granite", "minicpm"),
-                         [](const auto& c) { return std::string(c.param); });
+INSTANTIATE_TEST_SUITE_P(Fixtures, PlainFixture,
+                         testing::Values("smollm3", "granite", "minicpm", "reglu-llama", "arcee"), [](const auto& c) {
+                           std::string name(c.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace ridge

@@ -1,0 +1,17 @@
+// How `ridge distill` reaches libtorch: a program of its own, ridge-distill, has the trainer, so that ridge itself
+// stays small and starts at once. Both parse the same command line with cli/distill.cpp.
+#pragma once
+
+#include <span>
+
+#include "base/result.h"
+#include "distill/job.h"
+#include "distill/train.h"
+
+namespace ridge::cli {
+
+// In ridge: becomes ridge-distill, and returns only if that cannot be; the job is what the command line says. In
+// ridge-distill: trains.
+Result<distill::TrainReport> start_training(const distill::DistillJob& job, const distill::TrainHooks& hooks);
+
+}  // namespace ridge::cli
