@@ -7,12 +7,13 @@
 namespace ridge::avx512 {
 
 #define RIDGE_ENTRIES(type)                                                                     \
-  {Op::matmul_q8,                                                                               \
-   Isa::avx512,                                                                                 \
-   Type::type,                                                                                  \
-   kVnni | kBitAmdPrefetch,                                                                     \
-   RIDGE_KERNEL((matmul_q8<type, Fetch::in_order>)),                                            \
-   "avx512 vnni in order"},                                                                     \
+  {                                                                                             \
+      Op::matmul_q8,                                                                            \
+      Isa::avx512,                                                                              \
+      Type::type,                                                                               \
+      kVnni | kBitAmdPrefetch,                                                                  \
+      RIDGE_KERNEL((matmul_q8<type, Fetch::in_order>)),                                         \
+      "avx512 vnni amd"},                                                                       \
   {                                                                                             \
     Op::matmul_q8, Isa::avx512, Type::type, kVnni, RIDGE_KERNEL(matmul_q8<type>), "avx512 vnni" \
   }
