@@ -19,6 +19,9 @@ constexpr Grain kDecodeGrain = {8, 8 * kKiB, 64 * kKiB}, kPrefillGrain = {4, 32 
 // when they are used.
 constexpr uint64_t kRearrangedAtOnce = 128 * kKiB;
 
+// Kernels may read so far past the last panel.
+constexpr uint64_t kPanelOverread = 64;
+
 size_t panels_of(size_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 
 // g · sigmoid(1.702 g) · (u + 1) is silu(1.702 g) · (u + 1) / 1.702. NaN stays NaN.
@@ -47,7 +50,15 @@ uint64_t panel_scratch_bytes(const Program& program) {
       if (t.layout == Layout::rows) widest = std::max<uint64_t>(widest, panel_bytes(t.type, t.cols));
     }
   }
-  return widest == 0 ? 0 : round_up(std::max(widest, kRearrangedAtOnce), 4096);
+  uint64_t neurons = 0;  // a panel that is put together from groups
+  for (const ExpertGroup& g : program.expert_groups) {
+    if (!g.held) continue;
+    const Piece& down = program.blocks[program.steps[g.first_step].front().block].pieces.back();
+    const StoredTensor& t = program.tensors[down.tensor];
+    neurons = std::max<uint64_t>(neurons, g.experts * panel_bytes(t.type, t.cols) + kPanelOverread);
+  }
+  if (widest > 0) widest = std::max(widest, kRearrangedAtOnce);
+  return round_up(std::max(widest, neurons), 4096);
 }
 
 Compute::Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io)
@@ -127,9 +138,19 @@ void Compute::rope(Rows x, const RopeCall& call) {
   });
 }
 
+void Compute::relu(Rows x) {
+  StageTimer timer(m_.profile, Stage::glu);
+  if (failed()) return;
+  if (m_.probe != nullptr) m_.probe->gates(x);
+  each_token(x.rows, [&](size_t t) {
+    for (float& v : x.row_span(t)) v = v < 0 ? 0 : v;  // NaN stays
+  });
+}
+
 void Compute::relu_squared(Rows x) {
   StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
+  if (m_.probe != nullptr) m_.probe->gates(x);
   each_token(x.rows, [&](size_t t) {
     for (float& v : x.row_span(t)) {
       v = v < 0 ? 0 : v;  // NaN stays
@@ -142,6 +163,7 @@ void Compute::glu(Gate gate, Rows g, Rows up) {
   StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
   if (gate == Gate::silu_clamped) each_token(g.rows, [&](size_t t) { clamp_gate(g.row(t), up.row(t), g.cols); });
+  if (gate == Gate::relu && m_.probe != nullptr) m_.probe->gates(g);
   if (gate == Gate::relu) return each_token(g.rows, [&](size_t t) { reglu(g.row(t), up.row(t), g.cols); });
   GluFn act = gate == Gate::gelu_tanh ? m_.kernels->geglu : m_.kernels->swiglu;
   each_token(g.rows, [&](size_t t) { act(g.row(t), up.row(t), g.cols, g.row(t)); });
@@ -212,6 +234,9 @@ void Compute::product(Rows x, std::span<const LinearPart> parts) {
   if (failed()) return;
   Frame frame(*this);
   Q8Rows x8{};
+  for (const LinearPart& part : parts) {
+    if (m_.probe != nullptr) m_.probe->input(part.weight.id, x);
+  }
   for (const LinearPart& part : parts) {
     if (x8.q == nullptr && uses_int8(part.weight.type, m_.exact)) x8 = quantize(x);
   }

@@ -44,6 +44,7 @@ class Fitting {
 
   bool fits_streamed() {
     plan_.placement.pinned.assign(program_.blocks.size(), 0);
+    plan_.placement.expert_slots = fewest_expert_slots(program_);
     if (!settle(false)) return false;
     provide_for_experts();
     uint64_t capacity = left();
@@ -92,7 +93,7 @@ class Fitting {
       apply(split, demand);
     }
     if (settle(false)) return;
-    apply({.room = split.room}, demand);
+    apply({.passing = fewest_expert_slots(program_), .room = split.room}, demand);
     (void)settle(false);
   }
 
@@ -100,6 +101,11 @@ class Fitting {
     plan_.placement.expert_cache = split.cache;
     plan_.placement.expert_slots = split.passing + split.cache * demand.layers;
     plan_.placement.expert_policy = split.policy;
+    if (input_.expert_policy && split.cache > 0) plan_.placement.expert_policy = *input_.expert_policy;
+    // One cache for all layers has no share of a layer to be used beside what passes by.
+    if (demand.at_once > 0 && plan_.placement.expert_policy == ExpertPolicy::importance) {
+      plan_.placement.expert_slots = demand.at_once + split.cache * demand.layers;
+    }
     plan_.expert_hits = split.hits;
     plan_.expert_room = split.room;
   }
@@ -117,10 +123,7 @@ class Fitting {
 uint64_t slot_room(const Program& program, const Block& block) {
   constexpr uint64_t kSlack = 64;
   uint64_t room = kSlack;
-  for (const Piece& p : block.pieces) {
-    const StoredTensor& t = program.tensors[p.tensor];
-    room += read_span(t.stored_offset(p.row_begin), t.stored_bytes(p.row_begin, p.row_end));
-  }
+  for (const JoinedPieces& read : joined_pieces(program, block)) room += read_span(read.offset, read.bytes);
   return round_up(room, kIoAlign);
 }
 

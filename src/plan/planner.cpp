@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "plan/expert_plan.h"
 #include "plan/fit.h"
 #include "plan/plan_reasons.h"
 
@@ -104,6 +105,7 @@ Account smallest_account(const PlanInput& input) {
   for (uint64_t slot : slot_candidates(input.program(0), LiveRoom::none)) {
     Program program = input.program(slot);
     Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
+    none.expert_slots = fewest_expert_slots(program);
     none.slot_bytes = slot_room(program, none.pinned, SlotKind::in_order);
     consider(with_weights(input.fixed(program, input.batches.back()), program, none, input, false));
     Placement all{.pinned = std::vector<uint8_t>(program.blocks.size(), 1)};
