@@ -5,7 +5,7 @@
 
 RELU is a pack in bundles of a model of bench/relu_model.py, DENSE one of the same script's --dense model: the same shapes and
 bytes, read whole. Every round runs, in turn, for each budget: the dense model; the ReLU model with all neurons read
-(--all-neurons); and with those that rest left out, once for each policy of --policies. All of them plan for themselves.
+(--all-neurons, in the first round alone); and with those that rest left out, once for each policy of --policies. All of them plan for themselves.
 
 The bytes that a pass reads are foretold by `ridge sim`, from one recorded run's visits, with the same policy and as many
 bundles as the engine's cache holds, plus what streams in order: table and JSON compare them with what was read.
@@ -74,7 +74,7 @@ def main():
     p.add_argument("-t", "--threads", type=int, default=2)
     p.add_argument("-n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--policies", default="importance")
+    p.add_argument("--policies", default="importance", help="of --expert-policy, or auto")
     p.add_argument("-o")
     a = p.parse_args()
     results = []
@@ -83,8 +83,10 @@ def main():
         for policy in a.policies.split(","):
             variants[f"skipping, {policy}"] = (a.relu, [] if policy == "auto" else ["--expert-policy", policy])
         rounds = {name: [] for name in variants}
-        for _ in range(a.rounds):
+        for number in range(a.rounds):
             for name, (model, more) in variants.items():
+                if name == "all neurons" and number > 0:
+                    continue  # slow, and no rival: for its text and its bytes
                 rounds[name].append(run(a, model, budget, *more))
         texts = {r["text"] for name, rs in rounds.items() if name != "dense" for r in rs}
         if len(texts) != 1:

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/common.h"
+#include "format/ridge_pack.h"
 #include "report/importance_chart.h"
 
 namespace ridge::cli {
@@ -155,6 +156,8 @@ Result<void> run(const Flags& flags) {
   const std::vector<TaskText> tasks = RIDGE_TRY(task_texts(flags));
   RIDGE_TRY(check_outputs(flags));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
+  if (RIDGE_TRY(is_ridge_pack(options.path)))
+    return bad_input(fmt::format("{}: is a pack, whose weights are no rows: give the GGUF file", options.path));
   options.default_context = static_cast<uint64_t>(flags.window);
   options.logits_rows = 16;
   const WindowOptions windows{.window = static_cast<uint32_t>(flags.window),

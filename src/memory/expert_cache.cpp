@@ -244,8 +244,7 @@ void ExpertCache::release(BlockId block) {
   if (slot.leases == 0) read_ahead();
 }
 
-ExpertCache::State ExpertCache::state(BlockId block) {
-  poll();
+ExpertCache::State ExpertCache::state(BlockId block) const {
   const int32_t at = uses_[block].slot;
   if (at < 0) return State::absent;
   return slots_[static_cast<size_t>(at)].content == Content::loading ? State::loading : State::ready;

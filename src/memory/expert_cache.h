@@ -42,7 +42,7 @@ class ExpertCache {
   void release(BlockId block);
 
   using State = StreamSlots::State;
-  State state(BlockId block);
+  State state(BlockId block) const;  // as of the last poll()
   void poll();
 
   std::chrono::nanoseconds waited() const { return loader_.waited(); }

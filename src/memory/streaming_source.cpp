@@ -29,7 +29,11 @@ class Source final : public StreamingSource {
   Result<Lease> acquire(BlockId block) override;
   void want(std::span<const BlockId> blocks) override;
   size_t next_ready(std::span<const BlockId> blocks) override;
-  bool ready(BlockId block) override { return pinned(block) || state(block) == StreamSlots::State::ready; }
+  bool ready(BlockId block) override {
+    if (pinned(block)) return true;
+    poll();
+    return state(block) == StreamSlots::State::ready;
+  }
   Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) override {
     return gatherer_->gather(tensor, rows, out);
   }
@@ -207,6 +211,7 @@ Result<Lease> Source::acquire(BlockId block) {
 }
 
 size_t Source::next_ready(std::span<const BlockId> blocks) {
+  poll();
   size_t best = 0;
   bool loading = false;
   for (size_t i = 0; i < blocks.size(); ++i) {

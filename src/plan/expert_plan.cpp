@@ -61,7 +61,7 @@ ExpertSplit split_for_experts(const ExpertDemand& demand, const Rates& rates, ui
   for (int cached = 0; cached <= kShares; ++cached) {
     ExpertSplit s{.room = room};
     s.cache = static_cast<uint32_t>(std::min<uint64_t>(capacity * static_cast<uint64_t>(cached) / kShares / row, most));
-    if (s.cache > 0 && s.cache < demand.per_token) continue;
+    if (s.cache > 0 && s.cache < demand.per_token && !demand.one_cache) continue;
     s.passing = passing_slots(demand, s.cache, slot_bytes, capacity);
     const uint64_t there = std::max(kFewestPassing, demand.at_once) * slot_bytes;  // without any of this
     const uint64_t slots = s.cache * row + s.passing * slot_bytes;
@@ -72,6 +72,7 @@ ExpertSplit split_for_experts(const ExpertDemand& demand, const Rates& rates, ui
     if (s.cache > 0) s.hits = streamed_blocks > 0 ? expected_hits(s.cache * demand.layers / streamed_blocks) : 1.0;
     // Which were used most tells more than which were used last once there is room for what two tokens demand.
     s.policy = s.cache >= 2 * demand.per_token ? ExpertPolicy::decayed_lfu : ExpertPolicy::lru;
+    if (demand.one_cache) s.policy = ExpertPolicy::importance;
     const double streamed = (1 - pinned) * demand.storage_per_token;
     const double seconds = streamed * (1 - s.hits) / rates.storage + streamed / rates.rearrange;
     if (seconds >= best_s) continue;

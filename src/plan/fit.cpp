@@ -76,7 +76,11 @@ class Fitting {
   void provide_for_experts() {
     const uint64_t room = slot_room(program_, plan_.placement.pinned, SlotKind::on_demand);
     if (room == 0) return;
-    const ExpertDemand demand = expert_demand(program_);
+    ExpertDemand demand = expert_demand(program_);
+    // Pins of bundles would be chosen blindly; for experts one cache was not measured to be better.
+    const ExpertPolicy policy =
+        input_.expert_policy.value_or(demand.at_once > 0 ? ExpertPolicy::importance : ExpertPolicy::lru);
+    demand.one_cache = policy == ExpertPolicy::importance;
     uint64_t capacity = left();
     if (input_.most_pinned) capacity = std::min(capacity, *input_.most_pinned);
     const uint64_t in_order = program_.memory_bytes() - demand.memory_bytes;
@@ -88,7 +92,8 @@ class Fitting {
     }
     apply(split, demand);
     // The account counts in steps of 2 MiB; an estimate that was too large by one is corrected.
-    while (!settle(false) && split.cache > demand.per_token) {
+    const uint32_t least = demand.one_cache ? 1 : demand.per_token;
+    while (!settle(false) && split.cache > least) {
       --split.cache;
       apply(split, demand);
     }
@@ -102,6 +107,7 @@ class Fitting {
     plan_.placement.expert_slots = split.passing + split.cache * demand.layers;
     plan_.placement.expert_policy = split.policy;
     if (input_.expert_policy && split.cache > 0) plan_.placement.expert_policy = *input_.expert_policy;
+    if (split.cache == 0) plan_.placement.expert_policy = ExpertPolicy::lru;
     // One cache for all layers has no share of a layer to be used beside what passes by.
     if (demand.at_once > 0 && plan_.placement.expert_policy == ExpertPolicy::importance) {
       plan_.placement.expert_slots = demand.at_once + split.cache * demand.layers;

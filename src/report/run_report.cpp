@@ -184,13 +184,16 @@ namespace {
 nlohmann::ordered_json placement_json(const Engine& engine) {
   const Plan& plan = engine.plan();
   const Placement& p = plan.placement;
-  uint64_t in_order = 0;
+  uint64_t in_order = 0, streamed = 0;
   std::vector<BlockId> pinned;
   for (const Visit& v : plan.program.visits) {
     const bool on_demand = plan.program.blocks[v.block].on_demand;
     if (p.pinned[v.block] && on_demand) pinned.push_back(v.block);
-    if (!p.pinned[v.block] && !on_demand) in_order += plan.program.blocks[v.block].storage_bytes;
+    if (p.pinned[v.block] || on_demand) continue;
+    in_order += plan.program.blocks[v.block].storage_bytes;
+    ++streamed;
   }
+  if (streamed <= p.slots) in_order = 0;  // read once, they stay
   return {{"in_order_bytes_per_pass", in_order},
           {"cached_blocks", uint64_t{p.expert_cache} * plan.program.expert_groups.size()},
           {"cache_policy", name_of(p.expert_policy)},
