@@ -74,6 +74,9 @@ void print_profile(const Arguments& a, const StageProfile& profile, const ImageM
     line(name, profile.time(stage));
     fmt::print("\n");
   }
+  uint64_t largest = 0;
+  for (const Block& block : phase.plan().program.blocks) largest = std::max(largest, block.memory_bytes);
+  fmt::print("{} blocks of up to {}\n", phase.plan().program.blocks.size(), format_bytes(largest));
   const SourceStats stats = phase.source().stats();
   fmt::print("read {} per evaluation, {} pinned\n", format_bytes(stats.bytes_read / a.evaluations),
              format_bytes(stats.load_bytes));

@@ -288,7 +288,7 @@ Result<void> Group::run(BenchReport& report) {
 Result<void> check(const BenchOptions& options) {
   if (options.repetitions < 1 || options.repetitions > static_cast<int>(kMostRanked)) {
     return usage_error(
-        fmt::format("{} repetitions are no usable number: give 1 to {}", options.repetitions, kMostRanked));
+        fmt::format("-r {}: that many repetitions cannot be made: give 1 to {}", options.repetitions, kMostRanked));
   }
   auto none = [](const std::vector<uint64_t>& numbers) {
     return std::all_of(numbers.begin(), numbers.end(), [](uint64_t n) { return n == 0; });

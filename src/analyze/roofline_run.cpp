@@ -498,7 +498,7 @@ uint64_t roofline_work(const RooflineOptions& options) {
 Result<void> measure_roofline(const RooflineOptions& options, RooflineReport& report) {
   if (options.repetitions < 1 || options.repetitions > static_cast<int>(kMostRanked)) {
     return usage_error(
-        fmt::format("{} repetitions are no usable number: give 1 to {}", options.repetitions, kMostRanked));
+        fmt::format("-r {}: that many repetitions cannot be made: give 1 to {}", options.repetitions, kMostRanked));
   }
   return Run(options).measure(report);
 }

@@ -30,6 +30,9 @@ std::string whole_number(std::string& word) {
 
 std::string named(std::string& word) { return word.empty() ? "is empty: give the name of a file" : ""; }
 
+// CLI11 takes an empty word for an option that may be left out as if it were left out.
+std::string some_number(std::string& word) { return word.empty() ? "'' is no usable number" : ""; }
+
 bool is_one_of(const std::string& type, std::initializer_list<std::string_view> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
@@ -45,6 +48,7 @@ void check_words(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const std::string type = type_of(*option);
     if (is_one_of(type, {"N", "K"})) option->transform(CLI::Validator(whole_number, ""));
+    if (is_one_of(type, {"X", "FLOAT"})) option->check(CLI::Validator(some_number, ""));
     if (is_one_of(type, {"FILE", "FILES", "DIR", "MODEL"})) option->check(CLI::Validator(named, ""));
   }
   for (CLI::App* command : app.get_subcommands({})) check_words(*command);

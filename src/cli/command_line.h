@@ -19,9 +19,9 @@ class ParseError;
 
 namespace ridge::cli {
 
-// Gives every option of every command that takes a whole number (type name N or K) or the name of a file (FILE, FILES,
-// DIR, MODEL) a look at its word: a number in decimal that 64 bits hold, a name that is not empty. CLI11 reads 010 as
-// eight and takes a number that is too large for the largest there is.
+// Gives every option of every command that takes a whole number (type name N or K), another number (X, FLOAT) or the
+// name of a file (FILE, FILES, DIR, MODEL) a look at its word: whole numbers in decimal that 64 bits hold, nothing
+// empty. CLI11 reads 010 as eight and takes a number that is too large for the largest there is.
 void check_words(CLI::App& app);
 
 // The same for an option whose numbers may not be negative, such as a seed: CLI11 would wrap -1 around.

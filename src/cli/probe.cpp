@@ -32,7 +32,8 @@ struct Flags {
   std::optional<std::string> out;
   std::optional<int64_t> threads;
   bool json = false, no_storage = false, storage = false, opencl = false;
-  std::optional<int64_t> device;  // of OpenCL
+  std::optional<int64_t> device;      // of OpenCL
+  std::optional<std::string> folder;  // of the temporary file
 };
 
 nlohmann::ordered_json figure_json(const Measured& m) {
@@ -159,8 +160,11 @@ Result<MachineProfile> storage_anew(const Flags& flags, const std::string& path)
 
 // A device of its own: its profile never replaces that of the host.
 Result<void> run_opencl(const Flags& flags) {
-  if (flags.storage || flags.threads || !flags.options.storage_file.empty()) {
-    return usage_error("--opencl measures a device's memory and units: leave --storage, --file and --threads out");
+  const bool of_storage = flags.storage || flags.no_storage || !flags.options.storage_file.empty() || flags.folder;
+  if (of_storage || flags.threads) {
+    return usage_error(
+        "--opencl measures a device's memory and units: leave --storage, --no-storage, --file, --folder and --threads "
+        "out");
   }
   if (flags.device.value_or(0) < 0) {
     return usage_error(fmt::format("--device {}: devices are counted from 0", *flags.device));
@@ -190,6 +194,7 @@ Result<void> run(Flags& flags) {
   flags.options.threads = static_cast<int>(flags.threads.value_or(0));
   if (flags.storage && flags.no_storage) return usage_error("--storage and --no-storage exclude one another");
   flags.options.storage = !flags.no_storage;
+  if (flags.folder) flags.options.storage_folder = *flags.folder;
   flags.options.engine_reads = [&](const std::string& path) {
     return measure_engine_reads(path, {.quick = flags.options.quick});
   };
@@ -216,7 +221,7 @@ void add_probe(CLI::App& app) {
   command->add_flag("--quick", flags->options.quick, "about 10 seconds instead of a minute");
   command->add_option("--file", flags->options.storage_file, "file to read (default: a temporary one)")
       ->type_name("FILE");
-  command->add_option("--folder", flags->options.storage_folder, "where the temporary file goes")->type_name("DIR");
+  command->add_option("--folder", flags->folder, "where the temporary file goes")->type_name("DIR");
   command->add_option("-t,--threads", flags->threads, "most threads to try")->type_name("N");
   command->add_flag("--no-storage", flags->no_storage, "memory and computing alone");
   command->add_flag("--storage", flags->storage, "storage alone; the rest of the kept profile stays");

@@ -7,11 +7,29 @@
 #include "base/units.h"
 #include "engine/budget.h"
 #include "model/outline.h"
+#include "tensor/panel.h"
 
 namespace ridge {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+
+// Where many rows share a pass, each slice of a matrix costs a barrier and makes the kernels prepare all activations
+// anew. With 16 panels for each worker both are little (docs/measurements.md); two such slots take no more than a
+// sixteenth of the budget.
+constexpr uint32_t kManyRows = 64;
+constexpr uint64_t kPanelsOfWorker = 16, kSlotShare = 32;
+
+uint64_t least_slot(const Program& program, uint64_t workers, uint64_t budget) {
+  uint64_t widest = 0;
+  for (const Block& block : program.blocks) {
+    for (const Piece& piece : block.pieces) {
+      const StoredTensor& t = program.tensors[piece.tensor];
+      widest = std::max<uint64_t>(widest, panel_bytes(t.type, t.cols));
+    }
+  }
+  return std::min(kPanelsOfWorker * workers * widest, budget / kSlotShare);
+}
 
 }  // namespace
 
@@ -29,7 +47,7 @@ Phase::Layout Phase::layout(const Program& program) const {
   const uint64_t workers = static_cast<uint64_t>(machine_.pool->size());
   Layout l;
   l.panels = round_up(workspace_floats_ * sizeof(float), kPage);
-  l.attention = l.panels + workers * panel_scratch_bytes(program);
+  l.attention = l.panels + workers * panel_scratch_bytes(program, options_.shape.tokens);
   l.total = l.attention + round_up(options_.attention_floats * sizeof(float), kPage);
   return l;
 }
@@ -70,6 +88,9 @@ PlanInput Phase::plan_input(const Account& held) const {
   input.fixed = [this, &held](const Program& p, uint32_t) { return account(held, p); };
   input.batches = {1};
   input.gathered = options_.gathered;
+  if (options_.shape.tokens >= kManyRows) {
+    input.least_slot = least_slot(program(0), static_cast<uint64_t>(machine_.pool->size()), machine_.budget);
+  }
   input.rates = machine_.rates;
   return input;
 }

@@ -18,7 +18,7 @@ WorkspaceLayout workspace_layout(const Model& model, const Program& program, con
   uint64_t floats = std::max(model.workspace_floats(prompt, exact), model.workspace_floats(generated, exact));
   uint64_t latent = std::max(model.latent_floats(prompt, exact), model.latent_floats(generated, exact));
   w.panels = round_up(floats * sizeof(float), kPage);
-  w.attention = w.panels + workers * panel_scratch_bytes(program);
+  w.attention = w.panels + workers * panel_scratch_bytes(program, std::max(needs.batch, needs.verify_tokens));
   w.latent = w.attention + round_up(attention_floats(model, needs.context, needs.threads) * sizeof(float), kPage);
   w.logits = w.latent + workers * round_up(latent * sizeof(float), kPage);
   w.total = w.logits + round_up(uint64_t{needs.rows()} * model.config().vocabulary * sizeof(float), kPage);

@@ -175,6 +175,11 @@ bool request_amx() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+bool is_amd() {
+  const CpuidLeaf vendor = cpuid(0);  // "AuthenticAMD"
+  return vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;
+}
+
 CpuFeatures detect_features() {
   constexpr uint64_t kAvxState = 0x6, kAvx512State = 0xe6, kTileState = 0x60000;
   const uint64_t state = enabled_state();
@@ -198,6 +203,7 @@ CpuFeatures detect_features() {
   add(bit(seven.ecx, 1), kAvx512Vbmi);
   add(bit(more.eax, 5), kAvx512Bf16);
   add(bit(seven.edx, 23), kAvx512Fp16);
+  add(is_amd(), kAmdPrefetch);
 
   const bool tiles = (state & kTileState) == kTileState && bit(seven.edx, 24) && request_amx();
   add(tiles && bit(seven.edx, 25), kAmxInt8);
@@ -312,9 +318,9 @@ CpuInfo read_cpu_info() {
 }  // namespace
 
 std::vector<std::string> feature_names(CpuFeatures features) {
-  static constexpr std::array<const char*, 14> kNames = {
-      "avx2+fma", "avx-vnni", "avx512",   "avx512-vnni", "avx512-vbmi", "avx512-bf16", "amx-int8",
-      "amx-bf16", "neon",     "neon-dot", "neon-i8mm",   "avx512-fp16", "neon-fp16",   "neon-bf16"};
+  static constexpr std::array<const char*, 15> kNames = {
+      "avx2+fma", "avx-vnni", "avx512",    "avx512-vnni", "avx512-vbmi", "avx512-bf16", "amx-int8",    "amx-bf16",
+      "neon",     "neon-dot", "neon-i8mm", "avx512-fp16", "neon-fp16",   "neon-bf16",   "amd-prefetch"};
   std::vector<std::string> names;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (((features.bits >> i) & 1u) != 0) names.emplace_back(kNames[i]);

@@ -27,7 +27,7 @@ struct CpuFeatures {
 inline constexpr CpuFeatures kNoFeatures{0}, kAvx2Fma{kBitAvx2Fma}, kAvxVnni{kBitAvxVnni}, kAvx512{kBitAvx512},
     kAvx512Vnni{kBitAvx512Vnni}, kAvx512Vbmi{kBitAvx512Vbmi}, kAvx512Bf16{kBitAvx512Bf16}, kAmxInt8{kBitAmxInt8},
     kAmxBf16{kBitAmxBf16}, kNeon{kBitNeon}, kNeonDot{kBitNeonDot}, kNeonI8mm{kBitNeonI8mm}, kAvx512Fp16{kBitAvx512Fp16},
-    kNeonFp16{kBitNeonFp16}, kNeonBf16{kBitNeonBf16};
+    kNeonFp16{kBitNeonFp16}, kNeonBf16{kBitNeonBf16}, kAmdPrefetch{kBitAmdPrefetch};
 
 // What people call them: "avx2+fma", "avx512", "vnni", …, in the order of the bits.
 std::vector<std::string> feature_names(CpuFeatures features);

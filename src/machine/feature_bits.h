@@ -24,8 +24,9 @@ enum FeatureBit : uint32_t {
   kBitNeonDot = 1u << 9,    // SDOT, UDOT
   kBitNeonI8mm = 1u << 10,  // SMMLA, UMMLA, USMMLA, USDOT
   kBitAvx512Fp16 = 1u << 11,
-  kBitNeonFp16 = 1u << 12,  // multiply-adds of halves
-  kBitNeonBf16 = 1u << 13,  // BFDOT, BFMMLA
+  kBitNeonFp16 = 1u << 12,     // multiply-adds of halves
+  kBitNeonBf16 = 1u << 13,     // BFDOT, BFMMLA
+  kBitAmdPrefetch = 1u << 14,  // no instruction: prefetchers that follow single load instructions, as AMD's do
 };
 
 }  // namespace ridge

@@ -63,8 +63,8 @@ class Contexts final : public ContextSource {
   void release(BlockId block) override;
 
  private:
-  Result<void> load(const Block& block, const std::vector<PiecePlace>& places);
-  Result<void> init(const Block& block, const std::vector<PiecePlace>& places);
+  Result<void> load(const Block& block, std::span<const PiecePlace> places);
+  Result<void> init(const Block& block, std::span<const PiecePlace> places);
   void pack(const StoredTensor& t, const Piece& piece, const uint8_t* rows, uint8_t* panels);
 
   ContextSourceOptions o_;
@@ -92,7 +92,7 @@ Result<Lease> Contexts::acquire(BlockId id) {
   return Lease(this, id, pieces_);
 }
 
-Result<void> Contexts::load(const Block& block, const std::vector<PiecePlace>& places) {
+Result<void> Contexts::load(const Block& block, std::span<const PiecePlace> places) {
   const uint32_t tag = next_tag_++;
   // The device writes all of it.
   read_ = RIDGE_TRY(Slab::allocate(layout_.slot_bytes, {.what = "memory for a block", .touch = false}));
@@ -110,7 +110,7 @@ Result<void> Contexts::load(const Block& block, const std::vector<PiecePlace>& p
   return done.ok() ? arrived : done;
 }
 
-Result<void> Contexts::init(const Block& block, const std::vector<PiecePlace>& places) {
+Result<void> Contexts::init(const Block& block, std::span<const PiecePlace> places) {
   panels_ = RIDGE_TRY(Slab::allocate(panel_bytes_of(program(), block), {.what = "memory for a block", .touch = false}));
   pieces_.clear();
   uint64_t end = 0;

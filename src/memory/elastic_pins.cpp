@@ -58,7 +58,7 @@ ElasticPins::ElasticPins(const ElasticPinsOptions& options, Placement& placement
 }
 
 ElasticPins::Units ElasticPins::units_of(BlockId block) const {
-  const std::vector<PiecePlace>& places = layout_.blocks[block];
+  std::span<const PiecePlace> places = layout_.blocks[block];
   const std::vector<Piece>& pieces = program_.blocks[block].pieces;
   if (places.empty()) return {};
   auto first = [](const PiecePlace& p) { return p.layout == Layout::panels && p.into > 0 ? p.into : p.position; };

@@ -14,7 +14,7 @@ void SlotLoader::forget(LoadSlot& slot) {
 }
 
 void SlotLoader::submit(LoadSlot& slot, BlockId block) {
-  const std::vector<PiecePlace>& places = source_.layout->in_slot(block);
+  std::span<const PiecePlace> places = source_.layout->in_slot(block);
   const Program& program = *source_.program;
   forget(slot);
   slot.content = SlotContent::loading;

@@ -28,7 +28,7 @@ PiecePlace append_direct(uint64_t offset, uint64_t bytes, Layout layout, uint64_
   return place;
 }
 
-void place_pinned(const Program& program, const Block& block, std::vector<PiecePlace>& places, SourceLayout& layout) {
+void place_pinned(const Program& program, const Block& block, BlockPlaces& places, SourceLayout& layout) {
   for (const Piece& piece : block.pieces) {
     const StoredTensor& t = program.tensors[piece.tensor];
     if (t.layout == Layout::panels) {
@@ -41,7 +41,7 @@ void place_pinned(const Program& program, const Block& block, std::vector<PieceP
   }
 }
 
-void place_in_slot(const Program& program, const Block& block, std::vector<PiecePlace>& places, SourceLayout& layout) {
+void place_in_slot(const Program& program, const Block& block, BlockPlaces& places, SourceLayout& layout) {
   uint64_t end = 0;
   for (const JoinedPieces& read : joined_pieces(program, block)) {
     PiecePlace place =
@@ -143,20 +143,23 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
                               bool keep_gathered) {
   RIDGE_CHECK(placement.pinned.size() == program.blocks.size(), "a placement says of every block whether it is pinned");
   SourceLayout layout;
-  layout.blocks.resize(program.blocks.size());
+  size_t pieces = 0;
+  for (const Block& block : program.blocks) pieces += block.pieces.size();
+  layout.blocks.reserve(program.blocks.size(), pieces);
   for (BlockId b = 0; b < program.blocks.size(); ++b) {
-    layout.blocks[b].reserve(program.blocks[b].pieces.size());
     if (placement.pinned[b]) {
-      place_pinned(program, program.blocks[b], layout.blocks[b], layout);
+      place_pinned(program, program.blocks[b], layout.blocks, layout);
     } else {
-      place_in_slot(program, program.blocks[b], layout.blocks[b], layout);
+      place_in_slot(program, program.blocks[b], layout.blocks, layout);
     }
+    layout.blocks.end_block();
   }
-  if (!placement.elastic.empty()) layout.elastic.resize(program.blocks.size());
-  for (BlockId b = 0; b < layout.elastic.size(); ++b) {
-    if (!placement.pinned[b] || !placement.may_go(b)) continue;
-    RIDGE_CHECK(!program.blocks[b].on_demand, "blocks on demand are not given back");
-    place_in_slot(program, program.blocks[b], layout.elastic[b], layout);
+  for (BlockId b = 0; !placement.elastic.empty() && b < program.blocks.size(); ++b) {
+    if (placement.pinned[b] && placement.may_go(b)) {
+      RIDGE_CHECK(!program.blocks[b].on_demand, "blocks on demand are not given back");
+      place_in_slot(program, program.blocks[b], layout.elastic, layout);
+    }
+    layout.elastic.end_block();
   }
   if (layout.pin_bytes > 0) layout.pin_bytes += kOverread;
   if (layout.slot_bytes > 0) {
@@ -179,8 +182,8 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
 SourceMemory SourceLayout::memory(const Program& program) const {
   // The lists of places, views and visits: small, and counted all the same.
   uint64_t lists = 64 * kKiB + 8 * program.visits.size() + sizeof(KeptRows) * kept.size();
-  for (const auto& places : blocks) lists += 96 + (sizeof(PiecePlace) + sizeof(PieceView)) * places.size();
-  for (const auto& places : elastic) lists += 96 + sizeof(PiecePlace) * places.size();
+  lists += 96 * blocks.size() + (sizeof(PiecePlace) + sizeof(PieceView)) * blocks.pieces();
+  lists += 96 * elastic.size() + sizeof(PiecePlace) * elastic.pieces();
   if (expert_slots > 0) lists += ExpertCache::heap_bytes(expert_slots, blocks.size(), expert_policy);
   const uint64_t slots_bytes = slots * slot_bytes, expert_bytes = expert_slots * expert_slot_bytes;
   const uint64_t gather_bytes = gather_units * gather_unit;

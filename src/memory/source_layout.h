@@ -40,9 +40,32 @@ struct KeptRows {
   uint64_t into = 0, position = 0;  // in the kept region
 };
 
+// A list of places for each block, one behind the other in one allocation: a plan tries thousands of layouts.
+class BlockPlaces {
+ public:
+  void reserve(size_t blocks, size_t pieces) {
+    ends_.reserve(blocks);
+    places_.reserve(pieces);
+  }
+  void push_back(const PiecePlace& place) { places_.push_back(place); }  // to the list of the next block
+  void end_block() { ends_.push_back(static_cast<uint32_t>(places_.size())); }
+
+  bool empty() const { return ends_.empty(); }
+  size_t size() const { return ends_.size(); }
+  size_t pieces() const { return places_.size(); }
+  std::span<const PiecePlace> operator[](BlockId block) const {
+    const uint32_t begin = block == 0 ? 0 : ends_[block - 1];
+    return {places_.data() + begin, ends_[block] - begin};
+  }
+
+ private:
+  std::vector<PiecePlace> places_;
+  std::vector<uint32_t> ends_;  // by block: where its list ends
+};
+
 struct SourceLayout {
-  std::vector<std::vector<PiecePlace>> blocks;   // by block and piece
-  std::vector<std::vector<PiecePlace>> elastic;  // the same in a slot, of pinned blocks that may be given back
+  BlockPlaces blocks;   // by block and piece
+  BlockPlaces elastic;  // the same in a slot, of pinned blocks that may be given back
   uint64_t pin_bytes = 0;
   uint64_t slot_bytes = 0;  // of one slot, as the streamed blocks need it; 0 if nothing streams
   uint32_t slots = 0;
@@ -57,7 +80,7 @@ struct SourceLayout {
   uint64_t load_chunk = 0;  // bytes that one load buffer (or slot) holds of packed pins
 
   // Where the pieces of a block lie in a stream slot.
-  const std::vector<PiecePlace>& in_slot(BlockId block) const {
+  std::span<const PiecePlace> in_slot(BlockId block) const {
     return elastic.empty() || elastic[block].empty() ? blocks[block] : elastic[block];
   }
 

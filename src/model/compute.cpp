@@ -13,11 +13,18 @@ namespace {
 struct Grain {
   uint64_t pieces, least, most;
 };
+constexpr uint64_t kPrefillPanels = 4;  // of a share for many tokens, however wide
 constexpr Grain kDecodeGrain = {8, 8 * kKiB, 64 * kKiB}, kPrefillGrain = {4, 32 * kKiB, 256 * kKiB};
 
-// Rows of a streamed block are rearranged a few panels at a time: enough to serve many tokens well, and still in L2
-// when they are used.
-constexpr uint64_t kRearrangedAtOnce = 128 * kKiB;
+// Rows of a streamed block are rearranged a few panels at a time, and still in a near cache when they are used. Kernels
+// for float activations prepare these anew for each such piece; so it grows with them, as far as that pays: two panels
+// of 8192 columns reach 50 of 118 GFLOP/s, eight 99 (docs/measurements.md).
+constexpr uint64_t kRearrangedAtOnce = 128 * kKiB, kMostRearrangedAtOnce = 2 * kMiB;
+
+uint64_t rearranged_at_once(Type type, uint64_t cols, uint64_t tokens) {
+  if (uses_int8(type, false)) return kRearrangedAtOnce;
+  return std::clamp(tokens * cols * sizeof(float), kRearrangedAtOnce, kMostRearrangedAtOnce);
+}
 
 // Kernels may read so far past the last panel.
 constexpr uint64_t kPanelOverread = 64;
@@ -42,12 +49,15 @@ void reglu(float* gate, const float* up, size_t n) {
 
 }  // namespace
 
-uint64_t panel_scratch_bytes(const Program& program) {
-  uint64_t widest = 0;
+uint64_t panel_scratch_bytes(const Program& program, uint64_t tokens) {
+  uint64_t bytes = 0;
   for (const Block& b : program.blocks) {
     for (const Piece& p : b.pieces) {
       const StoredTensor& t = program.tensors[p.tensor];
-      if (t.layout == Layout::rows) widest = std::max<uint64_t>(widest, panel_bytes(t.type, t.cols));
+      if (t.layout != Layout::rows) continue;
+      const uint64_t at_once = std::min<uint64_t>(rearranged_at_once(t.type, t.cols, tokens),
+                                                  panels_bytes(t.type, p.row_end - p.row_begin, t.cols));
+      bytes = std::max({bytes, at_once, panel_bytes(t.type, t.cols)});
     }
   }
   uint64_t neurons = 0;  // a panel that is put together from groups
@@ -57,8 +67,8 @@ uint64_t panel_scratch_bytes(const Program& program) {
     const StoredTensor& t = program.tensors[down.tensor];
     neurons = std::max<uint64_t>(neurons, g.experts * panel_bytes(t.type, t.cols) + kPanelOverread);
   }
-  if (widest > 0) widest = std::max(widest, kRearrangedAtOnce);
-  return round_up(std::max(widest, neurons), 4096);
+  if (bytes > 0) bytes = std::max(bytes, kRearrangedAtOnce);
+  return round_up(std::max(bytes, neurons), 4096);
 }
 
 Compute::Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io)
@@ -285,17 +295,20 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
     count += panels_of(w.rows);
   }
   const Grain& g = x.rows == 1 ? kDecodeGrain : kPrefillGrain;
-  const uint64_t share = bytes / static_cast<uint64_t>(m_.pool->size());
+  const uint64_t workers = static_cast<uint64_t>(m_.pool->size());
+  const uint64_t share = bytes / workers;
   const uint64_t grain_bytes = std::clamp(share / g.pieces, g.least, g.most);
-  const uint64_t grain = std::max<uint64_t>(1, grain_bytes * count / std::max<uint64_t>(bytes, 1));
-  size_t scratch = m_.panels.size() / static_cast<size_t>(m_.pool->size());
+  uint64_t grain = std::max<uint64_t>(1, grain_bytes * count / std::max<uint64_t>(bytes, 1));
+  if (x.rows > 1) grain = std::max(grain, std::min(kPrefillPanels, count / workers / g.pieces));
+  const size_t scratch = m_.panels.size() / workers;
   m_.pool->share(count, grain, [&](size_t begin, size_t end, int worker) {
     size_t start = 0;
     for (const Work& work : works) {
       size_t panels = panels_of(work.rows);
       size_t first = std::max(begin, start), last = std::min(end, start + panels);
       if (first < last) {
-        run_panels(work, first - start, last - start, x, x8, m_.panels.data() + static_cast<size_t>(worker) * scratch);
+        run_panels(work, first - start, last - start, x, x8,
+                   m_.panels.subspan(static_cast<size_t>(worker) * scratch, scratch));
       }
       start += panels;
     }
@@ -303,7 +316,7 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
 }
 
 void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8,
-                         uint8_t* scratch) {
+                         std::span<uint8_t> scratch) {
   size_t type = static_cast<size_t>(work.type);
   MatmulFn multiply = uses_int8(work.type, m_.exact) ? m_.kernels->matmul_q8[type] : m_.kernels->matmul_float[type];
   MatmulArgs args{};
@@ -321,7 +334,10 @@ void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel
   }
   // Rows as the file has them: rearranged into this core's cache and used at once.
   const size_t stride = row_bytes(work.type, work.cols), panel = panel_bytes(work.type, work.cols);
-  const size_t at_once = x.rows == 1 ? 1 : std::max<size_t>(1, kRearrangedAtOnce / panel);
+  const size_t at_once =
+      x.rows == 1
+          ? 1
+          : std::max<size_t>(1, std::min(scratch.size(), rearranged_at_once(work.type, work.cols, x.rows)) / panel);
   for (size_t p = first_panel; p < last_panel; p += at_once) {
     const size_t end = std::min(p + at_once, last_panel);
     for (size_t i = p; i < end; ++i) {
@@ -330,9 +346,9 @@ void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel
                               .row_stride = stride,
                               .row_count = std::min<size_t>(kPanelRows, work.rows - i * kPanelRows),
                               .cols = work.cols,
-                              .panel = scratch + (i - p) * panel});
+                              .panel = scratch.data() + (i - p) * panel});
     }
-    args.panels = scratch;
+    args.panels = scratch.data();
     args.rows = std::min<size_t>(work.rows, end * kPanelRows) - p * kPanelRows;
     args.out = work.out + p * kPanelRows;
     multiply(args);

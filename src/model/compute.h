@@ -39,7 +39,7 @@ struct Machinery {
   WeightSource* source = nullptr;
   KvCache* cache = nullptr;
   std::span<float> workspace;  // ≥ Model::workspace_floats
-  std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program), 64-byte aligned
+  std::span<uint8_t> panels;   // pool->size() × panel_scratch_bytes(program, tokens), 64-byte aligned
   std::span<float> attention;  // attention_floats(model, context, pool->size()); of diffusion: attend_floats (attend.h)
   std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
@@ -50,9 +50,9 @@ struct Machinery {
   ProductProbe* probe = nullptr;
 };
 
-// Scratch per thread: a few panels of the matrices that may stream in file layout, at least one of the widest; 0 if
-// all are stored as panels.
-uint64_t panel_scratch_bytes(const Program& program);
+// Scratch per thread for passes of up to `tokens` tokens: a few panels of the matrices that may stream in file layout,
+// at least one of the widest; 0 if all are stored as panels.
+uint64_t panel_scratch_bytes(const Program& program, uint64_t tokens);
 // Scratch of all workers for attention, and the partial results of a long context's chunks.
 uint64_t attention_floats(const Model& model, uint64_t context, int workers);
 
@@ -130,7 +130,8 @@ class Compute : public Ops {
   void add_bias(Rows x, VectorRef biases, uint32_t expert);
   Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
   void run_works(std::span<const Work> works, Rows x, const Q8Rows& x8);
-  void run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8, uint8_t* scratch);
+  void run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8,
+                  std::span<uint8_t> scratch);
   Result<LatentSlice> latent_slice(const LatentCall& call, const Slice& slice);
   void each_token(size_t tokens, FunctionRef<void(size_t token)> job);
 

@@ -145,7 +145,8 @@ Result<std::unique_ptr<Cpu::Context>> Cpu::load(BlockId block) {
                        .buffers = {buffers_.data(), buffers_.data() + unit / kIoAlign * kIoAlign},
                        .pool = o_.pool,
                        .pack = o_.kernels->pack}));
-  context->places = std::move(one.layout.blocks[0]);
+  const std::span<const PiecePlace> places = one.layout.blocks[0];
+  context->places.assign(places.begin(), places.end());
   return context;
 }
 

@@ -156,6 +156,11 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
     alpha = static_cast<double>(values[0]);
   }
   out.scale = static_cast<float>(lora.strength * alpha / static_cast<double>(rank));
+  if (!std::isfinite(out.scale)) {
+    return bad_input(fmt::format("{}: {} is too large: {:g} times the strength {:g} is no 32-bit float", file.where(),
+                                 quoted(found.alpha->name), alpha, lora.strength),
+                     found.alpha->offset);
+  }
   return out;
 }
 

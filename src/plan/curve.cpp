@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "plan/candidates.h"
 
 namespace ridge {
 namespace {
@@ -12,9 +13,9 @@ constexpr double kTenth = 0.1;
 constexpr int kHalvings = 4;
 
 // An input that must not lower the fastest so far.
-Result<CurvePoint> point_at(PlanInput& input, uint64_t budget, const CurvePoint* before) {
+Result<CurvePoint> point_at(PlanInput& input, Candidates& candidates, uint64_t budget, const CurvePoint* before) {
   input.budget = budget;
-  const Plan plan = RIDGE_TRY(make_plan(input));
+  const Plan plan = RIDGE_TRY(make_plan(input, candidates));
   CurvePoint p{.budget = budget,
                .tokens_per_s = plan.decode.seconds > 0 ? 1 / plan.decode.seconds : 0,
                .pinned_bytes = plan.placement.pinned_bytes(plan.program),
@@ -38,7 +39,7 @@ bool is_useful(const BudgetCurve& curve, const CurvePoint& at) {
   return per_mib(at, last) < kTenth * per_mib(first, at);
 }
 
-Result<void> find_useful(PlanInput& input, BudgetCurve& curve) {
+Result<void> find_useful(PlanInput& input, Candidates& candidates, BudgetCurve& curve) {
   auto first =
       std::find_if(curve.points.begin(), curve.points.end(), [&](const CurvePoint& p) { return is_useful(curve, p); });
   CurvePoint found = *first;
@@ -46,7 +47,7 @@ Result<void> find_useful(PlanInput& input, BudgetCurve& curve) {
     CurvePoint below = *std::prev(first);
     for (int i = 0; i < kHalvings; ++i) {
       const uint64_t middle = below.budget + (found.budget - below.budget) / 2;
-      CurvePoint p = RIDGE_TRY(point_at(input, middle, &below));
+      CurvePoint p = RIDGE_TRY(point_at(input, candidates, middle, &below));
       (is_useful(curve, p) ? found : below) = p;
     }
   }
@@ -63,16 +64,17 @@ Result<BudgetCurve> budget_curve(PlanInput input, const CurveOptions& options) {
   BudgetCurve curve;
   curve.smallest = smallest_account(input).total();
   input.budget = std::nullopt;
-  curve.resident = RIDGE_TRY(make_plan(input)).account.total();
+  Candidates candidates(input);
+  curve.resident = RIDGE_TRY(make_plan(input, candidates)).account.total();
   // A model so small that its largest batch is dearer than all of its weights has one point in effect.
   const uint64_t span = curve.resident > curve.smallest ? curve.resident - curve.smallest : 0;
   for (uint32_t i = 0; i < options.points; ++i) {
     const uint64_t budget = curve.smallest + span * i / (options.points - 1);
     const CurvePoint* before = curve.points.empty() ? nullptr : &curve.points.back();
-    CurvePoint p = RIDGE_TRY(point_at(input, budget, before));
+    CurvePoint p = RIDGE_TRY(point_at(input, candidates, budget, before));
     curve.points.push_back(p);
   }
-  RIDGE_TRY(find_useful(input, curve));
+  RIDGE_TRY(find_useful(input, candidates, curve));
   return curve;
 }
 

@@ -12,40 +12,70 @@
 namespace ridge {
 namespace {
 
+// `fixed` and what a source takes.
+Account with_source(Account fixed, const Placement& placement, const SourceMemory& m) {
+  fixed.add("pinned weights", m.pins);
+  fixed.add(fmt::format("{} stream slots", placement.slots), m.slots);
+  fixed.add(fmt::format("{} for experts", counted(placement.expert_slots, "slot")), m.experts);
+  fixed.add("embedding rows", m.gathered);
+  fixed.add("I/O buffers", m.io);
+  return fixed;
+}
+
 // A plan on the way: settle() sizes slots and account to the pins, and says whether that is within the budget.
+// `known`, where given, keeps what other plans of the program need again.
 class Fitting {
  public:
-  Fitting(const PlanInput& input, const Program& program, Plan& plan, bool busy)
+  Fitting(const PlanInput& input, const Program& program, Plan& plan, bool busy, ElasticRoom elastic,
+          SettledPlacements* known = nullptr)
       : input_(input),
         program_(program),
         plan_(plan),
         busy_(busy),
+        known_(known),
         fixed_(input.fixed(program, plan.batch)),
-        elastic_(program, input.gathered, input.live) {}
+        elastic_(std::move(elastic)) {}
 
   bool settle(bool keep_gathered) {
     plan_.keep_gathered = keep_gathered;
-    plan_.placement.slot_bytes = slot_room(program_, plan_.placement.pinned, SlotKind::in_order);
-    elastic_.grant(plan_.placement);
-    plan_.placement.slots = input_.pins == PinRule::lru ? 1 : busy_ ? busy_slots(plan_.placement.slot_bytes) : 2;
+    size_slots();
     plan_.account = with_weights(fixed_, program_, plan_.placement, input_, keep_gathered);
-    return !input_.budget || plan_.account.total() <= *input_.budget;
+    return within_budget();
   }
-  void use_two_slots() { busy_ = false; }
-  void reserve_nothing() { elastic_ = ElasticRoom(program_, input_.gathered, LiveRoom::none); }
+  // The same with all blocks pinned or none. That depends on neither budget nor batch: `known` keeps it.
+  bool settle_all(bool pinned, bool keep_gathered, std::optional<SettledPlacement> SettledPlacements::*which) {
+    SettledPlacements here;
+    std::optional<SettledPlacement>& known = (known_ != nullptr ? known_ : &here)->*which;
+    if (!known) {
+      plan_.placement = {};
+      plan_.placement.pinned.assign(program_.blocks.size(), pinned);
+      plan_.placement.expert_slots = fewest_expert_slots(program_);
+      size_slots();
+      known = {plan_.placement, StreamingSource::memory(program_, plan_.placement, input_.gathered, keep_gathered)};
+    }
+    plan_.keep_gathered = keep_gathered;
+    plan_.placement = known->placement;
+    plan_.account = with_source(fixed_, plan_.placement, known->memory);
+    return within_budget();
+  }
+  void use_two_slots() {
+    busy_ = false;
+    known_ = nullptr;
+  }
+  void reserve_nothing() {
+    elastic_ = ElasticRoom(program_, input_.gathered, LiveRoom::none);
+    known_ = nullptr;
+  }
   uint64_t left() const { return input_.budget ? *input_.budget - plan_.account.total() : UINT64_MAX; }
   uint64_t over() const { return plan_.account.total() - *input_.budget; }
 
   bool fits_resident() {
     if (input_.most_pinned && program_.memory_bytes() > *input_.most_pinned) return false;
-    plan_.placement.pinned.assign(program_.blocks.size(), 1);
-    return settle(true) || settle(false);
+    return settle_all(true, true, &SettledPlacements::all_kept) || settle_all(true, false, &SettledPlacements::all);
   }
 
   bool fits_streamed() {
-    plan_.placement.pinned.assign(program_.blocks.size(), 0);
-    plan_.placement.expert_slots = fewest_expert_slots(program_);
-    if (!settle(false)) return false;
+    if (!settle_all(false, false, &SettledPlacements::none)) return false;
     provide_for_experts();
     uint64_t capacity = left();
     if (input_.most_pinned) capacity = std::min(capacity, *input_.most_pinned);
@@ -59,6 +89,13 @@ class Fitting {
   }
 
  private:
+  void size_slots() {
+    plan_.placement.slot_bytes = slot_room(program_, plan_.placement.pinned, SlotKind::in_order);
+    elastic_.grant(plan_.placement);
+    plan_.placement.slots = input_.pins == PinRule::lru ? 1 : busy_ ? busy_slots(plan_.placement.slot_bytes) : 2;
+  }
+  bool within_budget() const { return !input_.budget || plan_.account.total() <= *input_.budget; }
+
   std::vector<uint8_t> pins(uint64_t capacity) const {
     switch (input_.pins) {
       case PinRule::planned:
@@ -120,6 +157,7 @@ class Fitting {
   const Program& program_;
   Plan& plan_;
   bool busy_;
+  SettledPlacements* known_;
   Account fixed_;
   ElasticRoom elastic_;
 };
@@ -144,13 +182,7 @@ uint64_t slot_room(const Program& program, const std::vector<uint8_t>& pinned, S
 
 Account with_weights(Account fixed, const Program& program, const Placement& placement, const PlanInput& input,
                      bool keep) {
-  SourceMemory m = StreamingSource::memory(program, placement, input.gathered, keep);
-  fixed.add("pinned weights", m.pins);
-  fixed.add(fmt::format("{} stream slots", placement.slots), m.slots);
-  fixed.add(fmt::format("{} for experts", counted(placement.expert_slots, "slot")), m.experts);
-  fixed.add("embedding rows", m.gathered);
-  fixed.add("I/O buffers", m.io);
-  return fixed;
+  return with_source(std::move(fixed), placement, StreamingSource::memory(program, placement, input.gathered, keep));
 }
 
 uint32_t busy_slots(uint64_t room) {
@@ -161,10 +193,10 @@ uint32_t busy_slots(uint64_t room) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(1 + (kInFlight + room - 1) / room, 2, kMost));
 }
 
-std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch) {
+std::optional<Plan> fit(const PlanInput& input, Candidate& candidate, uint32_t batch) {
   Plan plan;
   plan.batch = batch;
-  Fitting fitting(input, program, plan, true);
+  Fitting fitting(input, candidate.program, plan, true, candidate.elastic, &candidate.known);
   if (fitting.fits_resident() || fitting.fits_streamed()) return plan;
   fitting.use_two_slots();
   if (fitting.fits_streamed()) return plan;
@@ -185,7 +217,8 @@ void improve_pins(const PlanInput& input, const PassModels& models, Plan& plan) 
   Plan trial;
   trial.placement = plan.placement;
   trial.batch = plan.batch;
-  Fitting fitting(input, plan.program, trial, plan.placement.slots > 2);
+  ElasticRoom elastic(plan.program, input.gathered, input.live);
+  Fitting fitting(input, plan.program, trial, plan.placement.slots > 2, std::move(elastic));
   if (!fitting.settle(plan.keep_gathered)) return;
   uint64_t capacity = in_order + fitting.left();
   if (input.most_pinned) capacity = std::min(capacity, *input.most_pinned - std::min(*input.most_pinned, on_demand));

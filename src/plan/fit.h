@@ -1,11 +1,12 @@
 // What of a program fits beside everything else: slots, slots for experts, and pins, within the budget.
 //
-//   std::optional<Plan> plan = fit(input, program, batch);     // nothing: it does not fit
+//   std::optional<Plan> plan = fit(input, candidates[i], batch);  // nothing: it does not fit
 //   improve_pins(input, models, *plan);                           // the same memory, better used
 #pragma once
 
 #include <optional>
 
+#include "plan/candidates.h"
 #include "plan/planner.h"
 
 namespace ridge {
@@ -25,7 +26,7 @@ uint32_t busy_slots(uint64_t room);
 
 // The most that can be pinned so that everything together stays within the budget. The plan's program is left empty.
 // As many slots as busy_slots() says; two where only those leave room.
-std::optional<Plan> fit(const PlanInput& input, const Program& program, uint32_t batch);
+std::optional<Plan> fit(const PlanInput& input, Candidate& candidate, uint32_t batch);
 
 // Chooses pins of the plan (whose program is set) anew, by time; keeps what is there if that is no better. The budget
 // holds.

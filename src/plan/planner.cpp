@@ -5,25 +5,13 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "plan/candidates.h"
 #include "plan/expert_plan.h"
 #include "plan/fit.h"
 #include "plan/plan_reasons.h"
 
 namespace ridge {
 namespace {
-
-// Slots below this make so many small reads that the device's latency, not its rate, sets the pace.
-constexpr uint64_t kSmallestSlot = 64 * kKiB;
-
-// Block sizes worth trying, from whole parts down.
-std::vector<uint64_t> slot_candidates(const Program& whole, LiveRoom live) {
-  uint64_t largest = whole.largest_block_storage();
-  if (live == LiveRoom::always) largest = std::min(largest, kMostLiveBlock);
-  std::vector<uint64_t> out;
-  for (uint64_t slot = largest; slot >= kSmallestSlot; slot = slot * 2 / 3) out.push_back(slot);
-  if (out.empty()) out.push_back(std::max<uint64_t>(largest, 1));
-  return out;
-}
 
 // Seconds of a decoded token and of one prompt token, for comparing candidates.
 double predicted(const Plan& plan, const PassModel& decode, const PassModel& prompt) {
@@ -62,26 +50,21 @@ double prompt_hits(const Plan& plan) {
 }
 
 struct Best {
-  std::optional<Plan> plan;  // its program included
-  uint64_t slot = 0;
+  std::optional<Plan> plan;  // without its program
+  size_t candidate = 0;
   double seconds = 0;
 };
 
 // The best batch and number of slots for blocks of this size.
-void consider_slot(const PlanInput& input, uint64_t slot, Best& best) {
-  Program program = input.program(slot);
-  const PassModel decode(program, input.rates, 1);
-  bool better = false;
-  for (uint32_t batch : input.batches) {
-    std::optional<Plan> plan = fit(input, program, batch);
+void consider(const PlanInput& input, Candidates& candidates, size_t index, Best& best) {
+  Candidate& candidate = candidates[index];
+  for (size_t i = 0; i < input.batches.size(); ++i) {
+    std::optional<Plan> plan = fit(input, candidate, input.batches[i]);
     if (!plan) continue;
-    const double seconds = predicted(*plan, decode, PassModel(program, input.rates, batch));
+    const double seconds = predicted(*plan, candidate.decode, candidate.prompts[i]);
     if (best.plan && seconds >= best.seconds) continue;
-    best = {std::move(plan), slot, seconds};
-    better = true;
+    best = {std::move(plan), index, seconds};
   }
-  // Thousands of blocks are not copied for each batch.
-  if (better) best.plan->program = std::move(program);
 }
 
 }  // namespace
@@ -98,12 +81,16 @@ Error refuse_budget(uint64_t budget, std::string_view reason, const Account& lea
 }
 
 Account smallest_account(const PlanInput& input) {
+  // For the least memory alone; room for the live budget is given up before anything is refused.
+  PlanInput plain = input;
+  plain.live = LiveRoom::none;
+  Candidates candidates(plain);
   std::optional<Account> least;
   auto consider = [&](Account account) {
     if (!least || account.total() < least->total()) least = std::move(account);
   };
-  for (uint64_t slot : slot_candidates(input.program(0), LiveRoom::none)) {
-    Program program = input.program(slot);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Program& program = candidates[i].program;
     Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
     none.expert_slots = fewest_expert_slots(program);
     none.slot_bytes = slot_room(program, none.pinned, SlotKind::in_order);
@@ -114,33 +101,41 @@ Account smallest_account(const PlanInput& input) {
   return *least;
 }
 
-Result<Plan> make_plan(const PlanInput& input) {
+Result<Plan> make_plan(const PlanInput& input, Candidates& candidates) {
   Best best;
   // Predicted time has one valley over the size of blocks; what lies beyond it is not looked at.
   constexpr int kBeyond = 3;
   int worse = 0;
-  for (uint64_t slot : slot_candidates(input.program(0), input.live)) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (best.plan && candidates.slot(i) < input.least_slot) break;
     const double before = best.seconds;
-    consider_slot(input, slot, best);
+    consider(input, candidates, i, best);
     worse = best.plan && best.seconds == before ? worse + 1 : 0;
     if (worse == kBeyond) break;
     // A resident plan with the largest batch cannot be beaten by smaller slots.
     if (best.plan && !best.plan->placement.streams() && best.plan->batch == input.batches.front()) break;
   }
   if (!best.plan) return refuse_budget(*input.budget, input.budget_reason, smallest_account(input), input.needs_less);
+  const Candidate& chosen = candidates[best.candidate];
   Plan& plan = *best.plan;
-  const PassModel decode(plan.program, input.rates, 1);
-  const PassModel prompt = prompt_model(input, plan.program, best.slot, plan.batch);
+  plan.program = chosen.program;
+  const PassModel prompt = prompt_model(input, plan.program, chosen.slot, plan.batch);
   if (plan.placement.streams() && input.pins == PinRule::planned) {
-    improve_pins(input,
-                 {.decode = &decode, .prompt = &prompt, .prompt_tokens = plan.batch, .expert_hits = plan.expert_hits},
-                 plan);
+    improve_pins(
+        input,
+        {.decode = &chosen.decode, .prompt = &prompt, .prompt_tokens = plan.batch, .expert_hits = plan.expert_hits},
+        plan);
   }
-  plan.decode = forecast(decode, plan, 1, plan.expert_hits);
+  plan.decode = forecast(chosen.decode, plan, 1, plan.expert_hits);
   plan.prompt = forecast(prompt, plan, plan.batch, prompt_hits(plan));
   plan.bound = plan.decode.bound;
   plan.reasons = reasons_of(plan, input);
   return std::move(plan);
+}
+
+Result<Plan> make_plan(const PlanInput& input) {
+  Candidates candidates(input);
+  return make_plan(input, candidates);
 }
 
 }  // namespace ridge

@@ -41,6 +41,7 @@ struct PlanInput {
   std::function<Program(uint64_t slot_bytes, uint32_t tokens)> prompt;
   // Slots that let pins be given back while running: only those that are there anyway, or also for this alone.
   LiveRoom live = LiveRoom::none;
+  uint64_t least_slot = 0;  // smaller slots only where no larger one fits
   Rates rates;
 };
 

@@ -56,7 +56,7 @@ def test_bench():
     fails(2, ["bench", model, "-p", "4-1"], "--prompt '4-1'")
     fails(2, ["bench", model, "-d", "0-8*2"], "--depth")
     fails(2, ["bench", model, "-t", "0"], "--threads 0")
-    fails(2, ["bench", model, "-r", "0"], "repetitions")
+    fails(2, ["bench", model, "-r", "0"], "-r 0")
     fails(2, ["bench", model, "-p", "0", "-n", "0"], "nothing to measure")
     fails(2, ["bench", model, "-p", "64", "--context", "32"], "--context 32")
     fails(2, ["bench", model, "--json", "--csv"], "exclude")

@@ -159,6 +159,12 @@ def test_refusals(tensors, changed, lora):
     broken("expected [rank,", {first + ".lora_up.weight": ("F32", [rows, RANK + 1], floats([0] * rows * (RANK + 1)))})
     broken("the same matrix", {"diffusion_model." + MODULES[0] + ".alpha": ("F32", [], floats([1]))})
     broken("is no number", {first + ".alpha": ("F32", [], floats([math.inf]))})
+    huge = write_tensors(os.path.join(T, "huge.safetensors"), {**good, first + ".alpha": ("F32", [], floats([3e38]))})
+    fails(3, [*way, huge + ":100"], "is too large")
+    nan = {first + ".lora_up.weight": ("F32", [rows, RANK], floats([math.nan] * rows * RANK))}
+    broken("a LoRA are damaged", nan)
+    broken("expected [rank,", {first + ".lora_down.weight": ("F32", [0, cols], b"")})
+    broken("expected [rank,", {first + ".lora_down.weight": ("F32", [RANK * cols], floats([0] * RANK * cols))})
     broken("of type I8", {first + ".lora_up.weight": ("I8", [rows, RANK], bytes(rows * RANK))})
     text = {"lora_te_layers_0_mlp_up_proj.lora_down.weight": ("F32", [1, 1], floats([0]))}
     fails(3, [*way[:-1], "--threads", "1", "--lora", lora, "--lora",

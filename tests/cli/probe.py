@@ -15,8 +15,9 @@ def opencl(model):
     """A device's profile where there is a driver, else one line that says what is missing; never over that of the host."""
     check(run("probe", "--opencl").returncode == 2, "probe: --opencl without -o")
     check(run("probe", "--device", "1").returncode == 2, "probe: --device without --opencl")
-    both = run("probe", "--opencl", "--storage", "-o", os.path.join(T, "gpu.toml"))
-    check(both.returncode == 2, f"probe: --opencl --storage: {both.returncode}")
+    for words in (["--storage"], ["--no-storage"], ["--folder", T], ["-t", "1"]):
+        both = run("probe", "--opencl", *words, "-o", os.path.join(T, "gpu.toml"))
+        check(both.returncode == 2, f"probe: --opencl {words}: {both.returncode} {both.stderr}")
     below = run("probe", "--opencl", "--device=-1", "-o", os.path.join(T, "gpu.toml"))
     check(below.returncode == 2 and "from 0" in below.stderr, f"probe: --device -1: {below.returncode} {below.stderr}")
     absent = run("probe", "--opencl", "--device", "999", "-o", os.path.join(T, "gpu.toml"))

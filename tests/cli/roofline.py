@@ -178,7 +178,7 @@ def test_roofline():
         fails(2, ["roofline", model, "--lengths", "8,8", flag, model], "is the input itself")
         check(open(model, "rb").read() == whole, f"{flag} MODEL overwrites the model")
         fails(5, ["roofline", model, "--lengths", "8,8", flag, os.path.join(T, "absent", "page")], "absent")
-    fails(2, ["roofline", model, "-r", "0", "--lengths", "8,8"], "repetitions")
+    fails(2, ["roofline", model, "-r", "0", "--lengths", "8,8"], "-r 0")
     fails(3, ["roofline", os.path.join(T, "absent.gguf")], "absent.gguf")
 
 

@@ -17,6 +17,8 @@ def numbers(model):
     for flag in ("--threads", "--top-k"):
         fails(2, [*hi, flag, "99999999999"], "no usable number")
     fails(2, [*hi, "--temp", "warm"], "'warm' is no usable number")
+    fails(2, [*hi, "--temp", ""], "--temp: '' is no usable number")
+    fails(2, ["image", "--bundle", "x", "-p", "pear", "--init", "x.png", "--strength", ""], "--strength: '' is no usable")
     fails(2, [*hi, "-n", "-5"], "-n -5")
     fails(2, [*hi, "--seed", "-1"], "no usable number")
     fails(2, [*hi, "--context", "0"], "--context 0")

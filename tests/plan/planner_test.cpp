@@ -91,6 +91,23 @@ TEST(Planner, NamedBudgetsAreWholeMebibytesAboveWhatIsNeeded) {
   EXPECT_EQ(budget_text(named_budget(1500 * kMiB)), "1501M");  // never "1.47G", which would be less
 }
 
+// Slots of a least size where they fit; a budget that only smaller ones fit into still works.
+TEST(Planner, SlotsAreNoSmallerThanAskedWhereTheyFit) {
+  PlanInput in = input(40, std::nullopt);
+  in.program = [](uint64_t slot) { return test::layered({.layers = 40, .rows = 16384, .cols = 256}, slot); };
+  const uint64_t least = smallest_account(in).total();
+  in.budget = least + 8 * kMiB;
+  const uint64_t chosen = make_plan(in).value().placement.slot_bytes;
+  ASSERT_LT(chosen, 2 * kMiB) << "parts of a matrix are best here, so that a least one matters";
+  in.least_slot = 2 * kMiB;
+  const auto larger = make_plan(in);
+  ASSERT_TRUE(larger.ok()) << larger.error().message;
+  EXPECT_GT(larger.value().placement.slot_bytes, chosen);
+  EXPECT_LE(larger.value().account.total(), *in.budget);
+  in.budget = least;
+  EXPECT_TRUE(make_plan(in).ok());
+}
+
 TEST(Planner, PinsAreSpreadEvenly) {
   Program p = layered(90, 0);
   std::vector<uint8_t> pinned = spread_pins(p, p.memory_bytes() / 3);

@@ -11,15 +11,23 @@
 namespace ridge::avx512 {
 namespace {
 
-// How far decode fetches ahead. Read from DRAM, of 15.0 GB/s: Q4_K 13.6 with 1 KiB and 12.6 with 2 KiB; Q5_K 12.7
-// and 13.6; Q8_0 14.3 and 14.7; Q6_K 12.1 with 1 KiB, 12.5 with 1.5 KiB, 11.8 with 2 KiB. One unit or 4 KiB ahead: all
-// slower.
-template <class Format>
-constexpr size_t kPrefetchBytes = 2048;
+// How weights come from memory while one token is decoded.
+// ahead: by prefetches, for Intel. Read from DRAM, of 15.0 GB/s (Sapphire Rapids): Q4_K 13.6 with 1 KiB and 12.6 with 2
+// KiB; Q5_K 12.7 and 13.6; Q8_0 14.3 and 14.7; Q6_K 12.1 with 1 KiB, 12.5 with 1.5 KiB, 11.8 with 2 KiB. One unit or 4
+// KiB ahead: all slower.
+// in_order: a unit's lines are touched by one load instruction before they are used, for AMD, whose prefetchers follow
+// an instruction. Left to the loads of the unfolding, each with a stride of a unit, they fall back to what L1 can miss
+// (10 GB/s); prefetches come too late or in their way. Of 30 GB/s (Zen 4): Q4_K 23 → 27, Q5_K 21 → 27, Q2_K and Q3_K 15
+// → 22 and 24, Q8_0 26 → 29; Q6_K 9 → 21, with a prefetch as well 27.
+enum class Fetch { ahead, in_order };
+template <class Format, Fetch fetch>
+constexpr size_t kPrefetchBytes = fetch == Fetch::ahead ? 2048 : 0;
 template <>
-constexpr size_t kPrefetchBytes<Q4_K> = 1024;
+constexpr size_t kPrefetchBytes<Q4_K, Fetch::ahead> = 1024;
 template <>
-constexpr size_t kPrefetchBytes<Q6_K> = 1536;
+constexpr size_t kPrefetchBytes<Q6_K, Fetch::ahead> = 1536;
+template <>
+constexpr size_t kPrefetchBytes<Q6_K, Fetch::in_order> = 4096;
 
 // Four activations in every lane.
 RIDGE_INLINE __m512i quad(const int8_t* q) {
@@ -47,24 +55,36 @@ constexpr size_t kDecodeTiles = 4096;  // columns of one round / 32; more column
 
 // The part of a later unit that tile t's turn fetches: all lines at once would fill the miss buffers and stall the
 // loads.
-template <class Format, int t>
+template <class Format, Fetch fetch, int t>
 RIDGE_INLINE void prefetch_share(const uint8_t* unit) {
+  constexpr size_t kAhead = kPrefetchBytes<Format, fetch>;
+  if constexpr (kAhead == 0) return;
   constexpr size_t kLines = (Format::kUnitBytes + 63) / 64;
   constexpr size_t kBegin = kLines * t / Format::kUnitTiles, kEnd = kLines * (t + 1) / Format::kUnitTiles;
 #pragma GCC unroll 16
   for (size_t line = kBegin; line < kEnd; ++line) {
-    _mm_prefetch(reinterpret_cast<const char*>(unit + kPrefetchBytes<Format> + 64 * line), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(unit + kAhead + 64 * line), _MM_HINT_T0);
   }
 }
 
-template <class Format>
+// One load instruction, so the loop stays a loop.
+template <class Format, Fetch fetch>
+RIDGE_INLINE void touch_unit(const uint8_t* unit) {
+  if constexpr (fetch == Fetch::ahead) return;
+#pragma GCC unroll 1
+  for (size_t byte = 0; byte < Format::kUnitBytes; byte += 64) {
+    (void)*static_cast<const volatile uint8_t*>(unit + byte);
+  }
+}
+
+template <class Format, Fetch fetch>
 RIDGE_INLINE __m512 decode_panel(const uint8_t* panel, size_t tiles, const int8_t* q, const float* d, const Side* side,
                                  __m512 acc) {
   constexpr size_t kUnit = Format::kUnitTiles;
   size_t t = 0;
   const auto step = [&]<int i>(const typename Format::Unit& unit) __attribute__((always_inline)) {
     Tile tile;
-    prefetch_share<Format, i>(panel);
+    prefetch_share<Format, fetch, i>(panel);
     Format::template load<i>(unit, tile);
     const Side* tile_side = side + Format::kGroups * (t + i);
     const __m512 d_act = _mm512_set1_ps(d[t + i]);
@@ -81,6 +101,7 @@ RIDGE_INLINE __m512 decode_panel(const uint8_t* panel, size_t tiles, const int8_
     }
   };
   for (; t + kUnit <= tiles; t += kUnit, panel += Format::kUnitBytes) {
+    touch_unit<Format, fetch>(panel);
     const auto unit = Format::open(panel);
     for_tiles<Format::kUnitTiles>([&]<int i>() __attribute__((always_inline)) { step.template operator()<i>(unit); });
   }
@@ -95,7 +116,7 @@ RIDGE_INLINE __m512 decode_panel(const uint8_t* panel, size_t tiles, const int8_
   return acc;
 }
 
-template <class Format>
+template <class Format, Fetch fetch>
 void decode(const MatmulArgs& args, size_t stride) {
   Side side[kDecodeTiles * Format::kGroups];
   const size_t all_tiles = args.cols / kTileColumns;
@@ -106,7 +127,7 @@ void decode(const MatmulArgs& args, size_t stride) {
     for (size_t r = 0; r < args.rows; r += kPanelRows, panel += stride) {
       const __mmask16 mask = row_mask(args.rows - r);
       __m512 acc = begin == 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, args.out + r);
-      acc = decode_panel<Format>(panel, tiles, args.x8.q + kTileColumns * begin, args.x8.d + begin, side, acc);
+      acc = decode_panel<Format, fetch>(panel, tiles, args.x8.q + kTileColumns * begin, args.x8.d + begin, side, acc);
       _mm512_mask_storeu_ps(args.out + r, mask, acc);
     }
   }
@@ -245,11 +266,11 @@ void prefill(const MatmulArgs& args, size_t stride) {
   }
 }
 
-template <class Format>
+template <class Format, Fetch fetch = Fetch::ahead>
 void matmul_q8(const MatmulArgs& args) {
   const size_t stride = panel_stride<Format>(args.cols);
   if (args.tokens == 1) {
-    decode<Format>(args, stride);
+    decode<Format, fetch>(args, stride);
   } else {
     prefill<Format>(args, stride);
   }

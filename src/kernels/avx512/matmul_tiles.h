@@ -309,14 +309,14 @@ struct Q6_K : Layout<8, 0, 424, 2, 32, false> {
   }
   template <int t>
   static RIDGE_INLINE void load(const Unit& unit, Tile& tile) {
-    constexpr int k = t % 4;
+    constexpr int k = t % 4, kShift = k < 2 ? 0 : 4;
     tile.s[0] = scale<2 * t>(unit);
     tile.s[1] = scale<2 * t + 1>(unit);
     const uint8_t* low = unit.p + 320 + 64 * (16 * (t / 4) + 8 * (k & 1));
     const uint8_t* high = unit.p + 2368 + 64 * (8 * (t / 4));
 #pragma GCC unroll 8
     for (int i = 0; i < kQuads; ++i) {
-      const __m512i nibble = bits < k < 2 ? 0 : 4 > (avx512::load(low + 64 * i), 15);
+      const __m512i nibble = bits<kShift>(avx512::load(low + 64 * i), 15);
       tile.q[i] = or_bits<2 * k - 4>(nibble, avx512::load(high + 64 * i), 0x30);
     }
   }
