@@ -4,7 +4,7 @@ _ridge_options() {
   local engine="--memory --floor --pins --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
+      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --expert-policy --all-neurons --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
@@ -12,6 +12,9 @@ _ridge_options() {
     detokenize) echo "--show-special" ;;
     logits) echo "$engine --tokens --output" ;;
     perplexity) echo "$engine --window --windows --kl --json" ;;
+    importance)
+      echo "$engine --data --task --output --svg --imatrix --from-imatrix --neurons --window --windows --leave-out --json"
+      ;;
     bench)
       echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --trace --db --label --compare"
       ;;
@@ -36,7 +39,7 @@ _ridge_options() {
         --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
       ;;
     plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
-    pack) echo "--output --check --threads" ;;
+    pack) echo "--output --neurons --check --threads" ;;
     models) echo "" ;;
     report) echo "--output --pass" ;;
     *) echo "--version --verbose --quiet" ;;
@@ -45,7 +48,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare distill plan image report"
+  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
@@ -60,7 +63,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder | --bundle) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --train | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | --data | --imatrix | --from-imatrix | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --train | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity bench roofline kernels probe pack models sim ladder doctor compare distill plan image report
+set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill plan image report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -13,6 +13,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a tokenize -d 
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a detokenize -d 'token ids to text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a logits -d 'logits to a NumPy file'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a perplexity -d 'how well it predicts a text'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a importance -d 'what tokens touch, what the loss depends on'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure speed, or compare runs'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a roofline -d 'what limits a model'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a kernels -d 'which kernels run here'
@@ -29,11 +30,11 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a report -d 'a
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity bench roofline pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from compare' -F
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
-set -l engine '__fish_seen_subcommand_from run logits perplexity bench roofline sim plan'
+set -l engine '__fish_seen_subcommand_from run logits perplexity importance bench roofline sim plan'
 complete -c ridge -n "$engine" -s m -l memory -x -d 'hard limit, such as 300M'
 complete -c ridge -n "$engine" -l floor -x -d 'give pins back below this MemAvailable'
 complete -c ridge -n "$engine" -l pins -x -a 'planned leading none lru' -d 'how pins are chosen, to compare'
@@ -42,7 +43,7 @@ complete -c ridge -n "$engine" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
 complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact fast' -d arithmetic
-complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity bench roofline sim plan' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
+complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity importance bench roofline sim plan' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
 set -l run '__fish_seen_subcommand_from run'
@@ -52,6 +53,8 @@ complete -c ridge -n "$run" -s n -l n-predict -x -d 'most tokens to generate'
 complete -c ridge -n "$run" -l system -x -d 'system message'
 complete -c ridge -n "$run" -l save-state -r -F -d 'keep what was read of the prompt'
 complete -c ridge -n "$run" -l load-state -r -F -d 'read only what this state lacks'
+complete -c ridge -n "$run" -l expert-policy -x -a 'lru decayed-lfu importance' -d 'what makes room in a cache'
+complete -c ridge -n "$run" -l all-neurons -d 'read also neurons that rest'
 complete -c ridge -n "$run" -l record -r -F -d 'write the order of visits'
 complete -c ridge -n "$run" -l stop -x -d 'end before this text'
 complete -c ridge -n "$run" -l raw -d 'no chat template'
@@ -78,16 +81,23 @@ complete -c ridge -n "$run" -l draft-tokens -x -d 'most guesses per pass'
 complete -c ridge -n '__fish_seen_subcommand_from run bench sim' -l trace -r -F -d 'write what happened when'
 complete -c ridge -n '__fish_seen_subcommand_from report' -F
 complete -c ridge -n '__fish_seen_subcommand_from report' -l pass -x -d 'draw these passes'
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity bench roofline kernels probe sim ladder doctor compare plan' -l json -d 'print JSON'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize perplexity importance bench roofline kernels probe sim ladder doctor compare plan' -l json -d 'print JSON'
 complete -c ridge -n '__fish_seen_subcommand_from info' -l tensors -d 'list every tensor'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l no-special -d 'add no special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 'parse special tokens'
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l lines-json -d 'JSON array of strings in, of ids out'
 complete -c ridge -n '__fish_seen_subcommand_from detokenize' -l show-special -d 'print control tokens too'
 complete -c ridge -n '__fish_seen_subcommand_from logits' -l tokens -x -d 'token ids'
-complete -c ridge -n '__fish_seen_subcommand_from logits probe pack report' -s o -l output -r -F -d 'write to this file'
-complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l window -x -d 'tokens read at a time'
-complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l windows -x -d 'at most this many'
+complete -c ridge -n '__fish_seen_subcommand_from logits importance probe pack report' -s o -l output -r -F -d 'write to this file'
+complete -c ridge -n '__fish_seen_subcommand_from perplexity importance' -l window -x -d 'tokens read at a time'
+complete -c ridge -n '__fish_seen_subcommand_from perplexity importance' -l windows -x -d 'at most this many'
+complete -c ridge -n '__fish_seen_subcommand_from importance' -l data -r -F -d 'text to read'
+complete -c ridge -n '__fish_seen_subcommand_from importance' -l task -r -d 'NAME=FILE'
+complete -c ridge -n '__fish_seen_subcommand_from importance' -l svg -r -F -d 'a heat map'
+complete -c ridge -n '__fish_seen_subcommand_from importance' -l imatrix -r -F -d 'write sums of squares'
+complete -c ridge -n '__fish_seen_subcommand_from importance' -l from-imatrix -r -F -d 'take sensitivities from these'
+complete -c ridge -n '__fish_seen_subcommand_from importance' -l leave-out -x -d 'blocks, to check'
+complete -c ridge -n '__fish_seen_subcommand_from importance pack' -l neurons -x -d 'of a group'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity' -l kl -d 'KL divergence from the exact arithmetic'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l quick -d 'about 10 seconds'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l file -r -F -d 'read this file'

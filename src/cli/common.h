@@ -95,6 +95,7 @@ void add_tokenize(CLI::App& app);
 void add_detokenize(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_perplexity(CLI::App& app);
+void add_importance(CLI::App& app);
 void add_probe(CLI::App& app);
 void add_pack(CLI::App& app);
 void add_models(CLI::App& app);

@@ -106,10 +106,10 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
   j["kv_bytes_per_token"] = 0;  // filled in below, when the type is known
   if (Program program = model->program({}, {}); !program.expert_groups.empty()) {
     const ExpertGroup& group = program.expert_groups.front();
-    j["experts"] = {{"layers", program.expert_groups.size()},
-                    {"count", group.experts},
-                    {"used", group.used},
-                    {"weight_bytes_per_token", program.memory_bytes_of_a_pass()}};
+    j[group.held ? "neuron_bundles" : "experts"] = {{"layers", program.expert_groups.size()},
+                                                    {"count", group.experts},
+                                                    {"used", group.used},
+                                                    {"weight_bytes_per_token", program.memory_bytes_of_a_pass()}};
   }
   j["chat_template"] = chat.has_value();
   j["types"] = types_json(file);
@@ -157,6 +157,12 @@ std::string table(const Json& j) {
     row("experts", fmt::format("{} in each of {}, {} used: {} of weights per token", e["count"].get<uint64_t>(),
                                counted(e["layers"].get<uint64_t>(), "layer"), e["used"].get<uint64_t>(),
                                format_bytes(e["weight_bytes_per_token"].get<uint64_t>())));
+  }
+  if (j.contains("neuron_bundles")) {
+    const Json& e = j["neuron_bundles"];
+    row("neuron bundles", fmt::format("{} in each of {}, {} touched by a token if it is as measured or assumed",
+                                      e["count"].get<uint64_t>(), counted(e["layers"].get<uint64_t>(), "layer"),
+                                      e["used"].get<uint64_t>()));
   }
   row("attention",
       fmt::format("{} of {}, {} for keys and values{}", counted(number("heads"), "head"), number("head_size"),

@@ -75,6 +75,14 @@ Result<std::string> prompt_text(const RunFlags& flags, const EngineOptions& opti
   return text.empty() || from_file.empty() ? text + from_file : text + "\n\n" + from_file;
 }
 
+Result<ExpertPolicy> parse_expert_policy(const std::string& name) {
+  for (ExpertPolicy policy : {ExpertPolicy::lru, ExpertPolicy::decayed_lfu, ExpertPolicy::importance}) {
+    if (name_of(policy) == name) return policy;
+  }
+  return usage_error(
+      fmt::format("--expert-policy {} is not known: give lru, decayed-lfu, importance, or leave it out", name));
+}
+
 // Why the text ends where it does.
 std::string end_words(const RunFlags& flags, StopReason reason) {
   switch (reason) {
@@ -169,6 +177,8 @@ Result<void> run(RunFlags& flags) {
   if (flags.save_state) RIDGE_TRY(check_output(*flags.save_state, "--save-state"));
   if (flags.record) RIDGE_TRY(check_output(*flags.record, "--record"));
   options.record = flags.record.has_value();
+  options.all_neurons = flags.all_neurons;
+  if (flags.expert_policy) options.expert_policy = RIDGE_TRY(parse_expert_policy(*flags.expert_policy));
   RIDGE_TRY(apply(flags.drafts, options));
   std::optional<TraceFile> trace;
   if (flags.trace) trace.emplace(RIDGE_TRY(TraceFile::create(*flags.trace, "ridge run")));
@@ -278,6 +288,9 @@ void add_run(CLI::App& app) {
   command->add_flag("--show-prompt", flags->show_prompt, "say what the model gets to read; alone with -n 0");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");
+  command->add_option("--expert-policy", flags->expert_policy, "caching: lru, decayed-lfu, importance")
+      ->type_name("NAME");
+  command->add_flag("--all-neurons", flags->all_neurons, "to compare: read also neurons that rest");
   command->add_option("--trace", flags->trace, "write what happened when, for `ridge report`")->type_name("FILE");
   command->add_flag("--stats", flags->stats, "say where the time and the bytes went");
   command->add_flag("--explain", flags->explain, "say what was planned and why");

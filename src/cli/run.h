@@ -17,12 +17,13 @@ struct RunFlags {
   EngineFlags engine;
   DraftFlags drafts;
   std::optional<std::string> prompt, system;
-  std::optional<std::string> input, file, save_state, load_state, record, trace;
+  std::optional<std::string> input, file, save_state, load_state, record, trace, expert_policy;
   int64_t max_tokens = -1;
   SamplerOptions sampler;
   std::optional<uint64_t> seed;
   std::vector<std::string> logit_bias, stops;
   bool raw = false, show_prompt = false, json = false, stats = false, explain = false, ignore_end = false;
+  bool all_neurons = false;
 };
 
 // `speculator` may be nullptr.

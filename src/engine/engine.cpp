@@ -190,8 +190,11 @@ Result<void> Engine::allocate() {
                 .attention = floats(w.attention, w.latent),
                 .latent = floats(w.latent, w.logits),
                 .exact = needs.exact,
+                .all_neurons = options_.all_neurons,
+                .neuron_use = &neuron_use_,
                 .trace = options_.trace,
-                .profile = options_.profile};
+                .profile = options_.profile,
+                .probe = options_.probe};
   logits_ = Matrix<float>(reinterpret_cast<float*>(base + w.logits), needs.rows(), model_->config().vocabulary);
   return {};
 }

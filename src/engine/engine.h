@@ -49,9 +49,11 @@ struct EngineOptions {
   IoKind io = IoKind::automatic;
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   PinRule pins = PinRule::planned;      // how the pinned blocks are chosen, for comparing
-  uint32_t logits_rows = 1;             // most rows evaluate_all() asks for at once
-  uint32_t verify_tokens = 1;           // most tokens that decode() takes at once: a generated one and its drafts
-  std::string draft_path = {};          // a small model that drafts for this one: resident, within the same budget
+  std::optional<ExpertPolicy> expert_policy;  // of a cache of experts or neurons; none: by its size
+  bool all_neurons = false;     // neurons that rest are read and computed on as well (to compare): the same result
+  uint32_t logits_rows = 1;     // most rows evaluate_all() asks for at once
+  uint32_t verify_tokens = 1;   // most tokens that decode() takes at once: a generated one and its drafts
+  std::string draft_path = {};  // a small model that drafts for this one: resident, within the same budget
   // Memory pressure takes pins away while running, and gives them back (live_pins.h): MemAvailable below this is
   // pressure. 0: pins stay. None: default_floor(), and only where the plan streams anyway, so that it costs nothing.
   std::optional<uint64_t> floor;
@@ -63,6 +65,7 @@ struct EngineOptions {
   uint64_t text_bytes = 0;          // of text that will be tokenised at once, for the account
   Trace* trace = nullptr;           // its memory is in the account
   StageProfile* profile = nullptr;  // told where the time goes while it listens
+  ProductProbe* probe = nullptr;    // told what is multiplied; its memory is nobody's account
 };
 
 struct EngineTimes {
@@ -109,6 +112,7 @@ class Engine {
   // Bytes that a message of a conversation may have: under a promise what the account has room for.
   uint64_t message_room() const;
   const EngineTimes& times() const { return times_; }
+  const NeuronUse& neuron_use() const { return neuron_use_; }
   // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
   Engine* draft() const { return draft_.get(); }
   uint32_t verify_tokens() const { return options_.verify_tokens; }
@@ -214,6 +218,7 @@ class Engine {
   std::optional<uint64_t> fingerprint_;
   ProcessMemory process_;  // measured once, before anything large
   EngineTimes times_;
+  NeuronUse neuron_use_;
 };
 
 }  // namespace ridge

@@ -111,6 +111,7 @@ PlanInput Engine::plan_input(uint64_t context) const {
   input.budget_reason = budget_reason_;
   input.most_pinned = options_.most_pinned;
   input.pins = options_.pins;
+  input.expert_policy = options_.expert_policy;
   input.program = [this](uint64_t slot) {
     return model_->program({.tokens = 1, .role = TokenRole::generated},
                            {.slot_bytes = slot, .exact = options_.numerics == Numerics::exact, .kv_type = kv_type_});

@@ -1,5 +1,6 @@
 #include "format/gguf_writer.h"
 
+#include <algorithm>
 #include <type_traits>
 
 namespace ridge {
@@ -87,7 +88,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kGgufAlignment - 1) / kGgufAl
 
 }  // namespace
 
-std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tensors) {
+std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tensors, const GgufHeaderOptions& options) {
   constexpr std::string_view kAlignment = "general.alignment";
   constexpr uint32_t kVersion = 3;
   std::string out = "GGUF";
@@ -97,7 +98,13 @@ std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tenso
   for (const auto& [key, value] : metadata.entries()) {
     if (key == kAlignment) continue;
     put_text(out, key);
-    std::visit(PutValue{out}, value);
+    const auto* number = std::get_if<uint64_t>(&value);
+    if (number != nullptr && std::count(options.narrow.begin(), options.narrow.end(), key) > 0) {
+      put(out, ValueType::u32);
+      put(out, static_cast<uint32_t>(*number));
+    } else {
+      std::visit(PutValue{out}, value);
+    }
   }
   uint64_t at = 0;  // after the header
   for (GgufTensor& t : tensors) {

@@ -18,8 +18,13 @@ namespace ridge {
 // Each tensor begins at a multiple of this, the format's usual one; the header ends at one.
 inline constexpr uint64_t kGgufAlignment = 32;
 
+struct GgufHeaderOptions {
+  std::vector<std::string> narrow = {};  // whole numbers of these keys as 32 bits, for readers that insist
+};
+
 // Fills in `bytes` and the absolute `offset` of each tensor, one after the other. A key general.alignment of the
 // metadata is left out. Columns are whole blocks.
-std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tensors);
+std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tensors,
+                        const GgufHeaderOptions& options = {});
 
 }  // namespace ridge

@@ -95,12 +95,12 @@ Result<OutputFile> OutputFile::create(const std::string& name) {
   std::string partial = fmt::format("{}.partial-{}", path, ::getpid());
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  UniqueFd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  UniqueFd unnamed(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
   if (unnamed && ::access("/proc/self/fd", X_OK) == 0) {
     return OutputFile(std::move(unnamed), path, std::move(partial), Name::none);
   }
   // O_EXCL: never follow a link that somebody laid there. A leftover of a dead process with our number is removed.
-  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   UniqueFd fd(::open(partial.c_str(), flags, 0666));
   if (!fd && errno == EEXIST && ::unlink(partial.c_str()) == 0) fd = UniqueFd(::open(partial.c_str(), flags, 0666));
   if (!fd) return failed(path, "cannot be created", errno);
@@ -146,6 +146,20 @@ Result<void> OutputFile::write_at(uint64_t offset, std::span<const uint8_t> byte
     bytes = bytes.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
     drop_written(static_cast<uint64_t>(n));
+  }
+  return {};
+}
+
+Result<void> OutputFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
+  RIDGE_CHECK(fd_, "a read after commit()");
+  while (!bytes.empty()) {
+    const ssize_t n = ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      return failed(path_, fmt::format("reading back at {} failed", format_count(offset)), n < 0 ? errno : EIO, offset);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
   }
   return {};
 }

@@ -40,6 +40,8 @@ class OutputFile {
   Result<void> preallocate(uint64_t bytes);
   Result<void> write(std::span<const uint8_t> bytes);
   Result<void> write(std::string_view text);
+  // What was written before, [offset, offset + size).
+  Result<void> read_at(uint64_t offset, std::span<uint8_t> bytes) const;
   // Does not move position(); a gap reads as zeros.
   Result<void> write_at(uint64_t offset, std::span<const uint8_t> bytes);
 

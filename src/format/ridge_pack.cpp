@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -76,6 +78,8 @@ class RidgePackReader {
   Result<Gguf> parse_sources();
   Result<void> read_table(SpanStream& in, RidgePack& pack);
   Result<void> read_entry(SpanStream& in, GgufTensor& tensor, PackedTensor& packed);
+  Result<void> check_place(const GgufTensor& tensor, const PackedTensor& packed, uint64_t expected) const;
+  Result<void> read_bundles(RidgePack& pack, const Gguf& source) const;
   Result<std::string> read_name(SpanStream& in);
   Error damaged(std::string_view what) const {
     return bad_input(fmt::format("{}: {}: the pack is damaged; pack the model again", path_, what));
@@ -93,8 +97,8 @@ Result<void> RidgePackReader::check_header(uint64_t file_bytes) const {
         fmt::format("{}: not a Ridge pack (it does not begin with RIDGEPCK); give a .gguf file, or pack one", path_),
         0);
   }
-  if (header_.version != kRidgePackVersion) {
-    return bad_input(fmt::format("{}: pack format {}, this Ridge reads format {}; pack the model again", path_,
+  if (header_.version != kRidgePackVersion && header_.version != kPlainPackVersion) {
+    return bad_input(fmt::format("{}: pack format {}, this Ridge reads up to format {}; pack the model again", path_,
                                  header_.version, kRidgePackVersion),
                      8);
   }
@@ -200,20 +204,53 @@ Result<void> RidgePackReader::read_entry(SpanStream& in, GgufTensor& tensor, Pac
   packed.bytes = RIDGE_TRY(in.read_as<uint64_t>());
   packed.hash = RIDGE_TRY(in.read_as<uint64_t>());
   packed.panels = (flags & kPackedAsPanels) != 0;
+  packed.bundled = (flags & kPackedInBundles) != 0;
   if (name != tensor.name || type != static_cast<uint32_t>(tensor.type) || rows != tensor.rows() ||
-      cols != tensor.cols() || (flags & ~kPackedAsPanels) != 0) {
+      cols != tensor.cols() || (flags & ~(kPackedAsPanels | kPackedInBundles)) != 0) {
     return damaged(
         fmt::format("its table says another thing of tensor {} than its source", ridge::quoted(tensor.name)));
   }
   if (packed.panels && !find_type(type)) return damaged("a type has no panels");
-  const uint64_t expected = packed.panels ? panels_bytes(tensor.type, rows, cols) : tensor.bytes;
+  if (packed.bundled && (!packed.panels || header_.bundle_neurons == 0)) return damaged("bundles without neurons");
+  // Bundles are measured when all entries are known.
+  const uint64_t plain = packed.panels ? panels_bytes(tensor.type, rows, cols) : tensor.bytes;
+  RIDGE_TRY(check_place(tensor, packed, packed.bundled ? packed.bytes : plain));
+  return {};
+}
+
+Result<void> RidgePackReader::check_place(const GgufTensor& tensor, const PackedTensor& packed,
+                                          uint64_t expected) const {
   const bool inside = packed.offset % kPackAlign == 0 && packed.offset >= header_.data_begin &&
                       packed.offset <= header_.file_bytes && packed.bytes <= header_.file_bytes - packed.offset;
-  if (packed.bytes != expected || !inside)
-    return damaged(fmt::format("tensor {} lies nowhere", ridge::quoted(tensor.name)));
-  tensor.file = 0;
-  tensor.offset = packed.offset;
-  tensor.bytes = packed.bytes;
+  if (packed.bytes == expected && inside) return {};
+  return damaged(fmt::format("tensor {} lies nowhere", ridge::quoted(tensor.name)));
+}
+
+// Every bundled matrix belongs to a layer whose two lie in one region, of which the down matrix's entry has the bytes.
+Result<void> RidgePackReader::read_bundles(RidgePack& pack, const Gguf& source) const {
+  std::map<std::string_view, const PackedTensor*> bundled;
+  for (size_t i = 0; i < pack.tensors.size(); ++i) {
+    if (pack.tensors[i].bundled) bundled[source.tensors()[i].name] = &pack.tensors[i];
+  }
+  if (bundled.empty()) return {};
+  for (uint32_t layer = 0; bundled.size() > pack.bundles.tensors.size(); ++layer) {
+    const BundledMatrices m = matrices_of_layer(source, layer);
+    if (m.down == nullptr) return damaged("a matrix lies in a bundle that no layer has");
+    const auto down = bundled.find(m.down->name);
+    if (down == bundled.end()) continue;
+    const auto shape = bundle_shape(m, header_.bundle_neurons);
+    if (!shape) return damaged("its bundles do not fit its matrices");
+    RIDGE_TRY(check_place(*m.down, *down->second, shape->groups * shape->stride));
+    pack.bundles.tensors.push_back(m.down->name);
+    if (m.up == nullptr) continue;
+    const auto up = bundled.find(m.up->name);
+    if (up == bundled.end() || up->second->offset != down->second->offset || up->second->bytes != 0)
+      return damaged("a bundle lacks half of it");
+    pack.bundles.tensors.push_back(m.up->name);
+  }
+  std::sort(pack.bundles.tensors.begin(), pack.bundles.tensors.end());
+  pack.bundles.neurons = header_.bundle_neurons;
+  pack.bundles.touched_per_mille = std::min<uint32_t>(header_.touched_per_mille, 1000);
   return {};
 }
 
@@ -222,6 +259,13 @@ Result<void> RidgePackReader::read_table(SpanStream& in, RidgePack& pack) {
   pack.tensors.resize(pack.gguf.tensors_.size());
   for (size_t i = 0; i < pack.tensors.size(); ++i) RIDGE_TRY(read_entry(in, pack.gguf.tensors_[i], pack.tensors[i]));
   if (in.remaining() != 0) return damaged("bytes follow its table");
+  RIDGE_TRY(read_bundles(pack, pack.gguf));
+  for (size_t i = 0; i < pack.tensors.size(); ++i) {
+    GgufTensor& tensor = pack.gguf.tensors_[i];
+    tensor.file = 0;
+    tensor.offset = pack.tensors[i].offset;
+    tensor.bytes = pack.tensors[i].bytes;
+  }
   return {};
 }
 
@@ -257,8 +301,10 @@ Result<void> verify_ridge_pack(const std::string& path) {
   RidgePack pack = RIDGE_TRY(open_ridge_pack(path));
   std::vector<size_t> order(pack.tensors.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return pack.tensors[a].offset < pack.tensors[b].offset; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(pack.tensors[a].offset, pack.tensors[a].bytes) <
+           std::pair(pack.tensors[b].offset, pack.tensors[b].bytes);
+  });
 
   FileStream in = RIDGE_TRY(FileStream::open(path, {.chunk_bytes = kReadChunk}));
   std::vector<uint8_t> piece(kReadChunk);

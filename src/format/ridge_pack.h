@@ -20,17 +20,19 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "format/gguf.h"
+#include "format/neuron_bundles.h"
 #include "tensor/panel.h"
 
 namespace ridge {
 
-inline constexpr uint32_t kRidgePackVersion = 1;
-inline constexpr uint64_t kPackAlign = 4096;  // of every tensor in the file
+inline constexpr uint32_t kRidgePackVersion = 2, kPlainPackVersion = 1;  // without bundles: 1
+inline constexpr uint64_t kPackAlign = 4096;                             // of every tensor in the file
 
 // One tensor of a pack, beside its GgufTensor.
 struct PackedTensor {
-  bool panels = false;  // panels of 16 rows (panel.h); otherwise rows as GGUF defines them
-  uint64_t offset = 0;  // a multiple of kPackAlign
+  bool panels = false;   // panels of 16 rows (panel.h); otherwise rows as GGUF defines them
+  bool bundled = false;  // panels that lie in bundles (neuron_bundles.h); the down matrix has the bytes of both
+  uint64_t offset = 0;   // a multiple of kPackAlign
   uint64_t bytes = 0;
   uint64_t hash = 0;  // XXH3-64 of those bytes
 };
@@ -41,6 +43,7 @@ struct RidgePack {
   Gguf gguf;
   std::vector<PackedTensor> tensors;  // as gguf.tensors()
   std::string source;                 // name of the (first) source file, without folder
+  NeuronBundles bundles;
 };
 
 // Whether the file begins like a pack.
@@ -64,8 +67,13 @@ struct RidgePackOptions {
   void (*const* pack)(const PackArgs&) = nullptr;
   // Which tensors become panels; empty: packs_as_panels().
   std::function<bool(const Gguf&, const GgufTensor&)> as_panels;
+  // Neurons of a bundle, 0: none. Layers that cannot be cut so stay as they are.
+  uint32_t bundle_neurons = 0;
+  uint32_t touched_per_mille = 0;  // what is known of them
 };
 
+// Whether a matrix by itself, whatever its name, has a panel layout.
+bool packs_as_panels_alone(const GgufTensor& tensor);
 // Matrices that a forward pass multiplies by. Vectors, routers, and an embedding table that is only looked up (there is
 // a head of its own) stay rows; so does what has no panel layout.
 bool packs_as_panels(const Gguf& gguf, const GgufTensor& tensor);

@@ -19,7 +19,8 @@ namespace ridge {
 static_assert(std::endian::native == std::endian::little, "numbers in a pack are little-endian, as in memory");
 
 inline constexpr char kPackMagic[8] = {'R', 'I', 'D', 'G', 'E', 'P', 'C', 'K'};
-inline constexpr uint32_t kPackedAsPanels = 1;  // flag of a table entry
+inline constexpr uint32_t kPackedAsPanels = 1;   // flags of a table entry
+inline constexpr uint32_t kPackedInBundles = 2;  // neuron_bundles.h; with kPackedAsPanels
 
 struct PackHeader {
   char magic[8];
@@ -30,9 +31,11 @@ struct PackHeader {
   uint64_t data_begin;
   uint32_t sources;
   uint32_t tensors;
-  uint8_t reserved[64];  // zeros
-  uint64_t padding;      // zero
-  uint64_t checksum;     // XXH3-64 of [0, 120) and [128, meta_bytes)
+  uint32_t bundle_neurons;     // of a bundle; 0: the pack has none (and is of version 1)
+  uint32_t touched_per_mille;  // expected share of bundles that a token touches; 0: not known
+  uint8_t reserved[56];        // zeros
+  uint64_t padding;            // zero
+  uint64_t checksum;           // XXH3-64 of [0, 120) and [128, meta_bytes)
 };
 static_assert(sizeof(PackHeader) == 128 && offsetof(PackHeader, checksum) == 120);
 

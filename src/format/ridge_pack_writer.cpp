@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 // Rows and panels of one piece together; with the stream's buffer well below the 16 MiB that a pack may take.
 constexpr uint64_t kPieceBytes = 8 * kMiB;
 constexpr size_t kReadChunk = kMiB;
+constexpr std::string_view kUpMatrix = ".ffn_up.weight", kDownMatrix = ".ffn_down.weight";
 
 template <class T>
 void append(std::vector<uint8_t>& out, T value) {
@@ -64,6 +65,8 @@ class PackWriter {
  private:
   Result<void> examine_sources();
   void place_tensors();
+  void find_bundles();
+  size_t index_of(const GgufTensor* tensor) const;
   PackHeader header() const;
   std::vector<uint8_t> table() const;
   Result<void> write_meta(OutputFile& out);
@@ -71,6 +74,8 @@ class PackWriter {
   Result<void> write_tensors(OutputFile& out, uint32_t file);
   Result<void> write_rows(OutputFile& out, FileStream& in, size_t tensor);
   Result<void> write_panels(OutputFile& out, FileStream& in, size_t tensor);
+  Result<void> write_bundled(OutputFile& out, size_t tensor, uint64_t row, size_t rows);
+  Result<void> hash_bundles(const OutputFile& out);
   void pack(const GgufTensor& t, size_t rows);
   Result<void> check_unchanged() const;
 
@@ -80,9 +85,11 @@ class PackWriter {
   std::vector<FileState> states_;       // by source file
   std::vector<uint64_t> header_bytes_;  // by source file: everything before the first tensor
   std::vector<PackedTensor> tensors_;
+  std::vector<std::optional<BundleShape>> bundles_;  // by tensor
   uint64_t meta_bytes_ = 0, data_begin_ = 0, file_bytes_ = 0;
   std::vector<uint8_t> rows_, panels_storage_;
   uint8_t* panels_ = nullptr;  // in panels_storage_, 64-byte aligned
+  bool bundled_ = false;
   std::optional<Progress> bar_;
 };
 
@@ -102,10 +109,14 @@ std::string name_of(const GgufFile& file) { return fs::path(file.path).filename(
 
 void PackWriter::place_tensors() {
   tensors_.resize(source_.tensors().size());
+  find_bundles();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const GgufTensor& t = source_.tensors()[i];
     tensors_[i].panels = options_.as_panels ? options_.as_panels(source_, t) : packs_as_panels(source_, t);
     tensors_[i].bytes = tensors_[i].panels ? panels_bytes(t.type, t.rows(), t.cols()) : t.bytes;
+    if (!tensors_[i].bundled) continue;
+    const bool down = t.name.ends_with(kDownMatrix);
+    tensors_[i].bytes = down ? bundles_[i]->groups * bundles_[i]->stride : 0;
   }
   // Places and checksums are not known yet, but change no length.
   meta_bytes_ = sizeof(PackHeader) + table().size();
@@ -119,12 +130,43 @@ void PackWriter::place_tensors() {
     end = round_up(end + t.bytes, kPackAlign);
   }
   file_bytes_ = end;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (!tensors_[i].bundled || tensors_[i].bytes > 0) continue;
+    std::string down = source_.tensors()[i].name;
+    down.replace(down.size() - kUpMatrix.size(), kUpMatrix.size(), kDownMatrix);
+    tensors_[i].offset = tensors_[index_of(source_.find(down))].offset;
+  }
+}
+
+void PackWriter::find_bundles() {
+  bundles_.resize(tensors_.size());
+  if (options_.bundle_neurons == 0) return;
+  for (uint32_t layer = 0;; ++layer) {
+    const BundledMatrices m = matrices_of_layer(source_, layer);
+    if (m.down == nullptr) return;
+    const auto shape = bundle_shape(m, options_.bundle_neurons);
+    if (!shape) continue;
+    for (const GgufTensor* t : {m.up, m.down}) {
+      if (t == nullptr) continue;
+      bundles_[index_of(t)] = shape;
+      tensors_[index_of(t)].bundled = true;
+      bundled_ = true;
+    }
+  }
+}
+
+size_t PackWriter::index_of(const GgufTensor* tensor) const {
+  return static_cast<size_t>(tensor - source_.tensors().data());
 }
 
 PackHeader PackWriter::header() const {
   PackHeader header{};
   std::memcpy(header.magic, kPackMagic, sizeof kPackMagic);
-  header.version = kRidgePackVersion;
+  header.version = bundled_ ? kRidgePackVersion : kPlainPackVersion;
+  if (bundled_) {
+    header.bundle_neurons = options_.bundle_neurons;
+    header.touched_per_mille = options_.touched_per_mille;
+  }
   header.panel_layout = kPanelLayoutVersion;
   header.file_bytes = file_bytes_;
   header.meta_bytes = meta_bytes_;
@@ -140,7 +182,7 @@ std::vector<uint8_t> PackWriter::table() const {
     const GgufTensor& t = source_.tensors()[i];
     append_name(out, t.name);
     append(out, static_cast<uint32_t>(t.type));
-    append(out, tensors_[i].panels ? kPackedAsPanels : uint32_t{0});
+    append(out, (tensors_[i].panels ? kPackedAsPanels : 0u) | (tensors_[i].bundled ? kPackedInBundles : 0u));
     append(out, t.rows());
     append(out, t.cols());
     append(out, tensors_[i].offset);
@@ -253,6 +295,11 @@ Result<void> PackWriter::write_panels(OutputFile& out, FileStream& in, size_t te
     size_t rows = static_cast<size_t>(std::min<uint64_t>(most, t.rows() - row));
     RIDGE_TRY(in.read(rows_.data(), rows * stride));
     pack(t, rows);
+    if (packed.bundled) {
+      RIDGE_TRY(write_bundled(out, tensor, row, rows));
+      bar_->advance(rows * stride);
+      continue;
+    }
     std::span<const uint8_t> bytes(panels_, panels_bytes(t.type, rows, t.cols()));
     hasher.add(bytes);
     RIDGE_TRY(out.write_at(offset, bytes));
@@ -260,6 +307,52 @@ Result<void> PackWriter::write_panels(OutputFile& out, FileStream& in, size_t te
     bar_->advance(rows * stride);
   }
   packed.hash = hasher.value();
+  return {};
+}
+
+// The panels of `rows` rows from `row` on, each bundle's part into its place. Of the up matrix a bundle has whole
+// panels, of the down matrix a range of columns of every panel.
+Result<void> PackWriter::write_bundled(OutputFile& out, size_t tensor, uint64_t row, size_t rows) {
+  const GgufTensor& t = source_.tensors()[tensor];
+  const BundleShape& shape = *bundles_[tensor];
+  const uint64_t region = tensors_[tensor].offset;
+  const size_t panel = panel_bytes(t.type, t.cols()), count = (rows + kPanelRows - 1) / kPanelRows;
+  if (!t.name.ends_with(kDownMatrix)) {
+    const uint64_t per_bundle = shape.neurons / kPanelRows;
+    for (size_t p = 0; p < count;) {
+      const uint64_t at = row / kPanelRows + p, inside = at % per_bundle;
+      const size_t n = static_cast<size_t>(std::min<uint64_t>(count - p, per_bundle - inside));
+      RIDGE_TRY(
+          out.write_at(region + at / per_bundle * shape.stride + inside * panel, {panels_ + p * panel, n * panel}));
+      p += n;
+    }
+    return {};
+  }
+  const size_t part = panel_bytes(t.type, shape.neurons);
+  rows_.resize(std::max(rows_.size(), count * part));
+  for (uint32_t group = 0; group < shape.groups; ++group) {
+    for (size_t p = 0; p < count; ++p) std::memcpy(rows_.data() + p * part, panels_ + p * panel + group * part, part);
+    const uint64_t at = region + group * shape.stride + shape.up_bytes + row / kPanelRows * part;
+    RIDGE_TRY(out.write_at(at, {rows_.data(), count * part}));
+  }
+  return {};
+}
+
+// Two matrices were written into each region, in no order of the file.
+Result<void> PackWriter::hash_bundles(const OutputFile& out) {
+  std::vector<uint8_t> piece(kReadChunk);
+  for (PackedTensor& t : tensors_) {
+    if (!t.bundled) continue;
+    Hasher hasher;
+    for (uint64_t done = 0; done < t.bytes;) {
+      const std::span<uint8_t> bytes(piece.data(),
+                                     static_cast<size_t>(std::min<uint64_t>(t.bytes - done, piece.size())));
+      RIDGE_TRY(out.read_at(t.offset + done, bytes));
+      hasher.add(bytes);
+      done += bytes.size();
+    }
+    t.hash = hasher.value();
+  }
   return {};
 }
 
@@ -303,6 +396,7 @@ Result<void> PackWriter::write() {
   for (const GgufTensor& t : source_.tensors()) total += t.bytes;
   bar_.emplace("packing " + fs::path(path_).filename().string(), total, ProgressUnit::bytes);
   for (uint32_t f = 0; f < states_.size(); ++f) RIDGE_TRY(write_tensors(out, f));
+  RIDGE_TRY(hash_bundles(out));
   RIDGE_TRY(write_meta(out));
   RIDGE_TRY(check_unchanged());
   return out.commit();
@@ -310,12 +404,14 @@ Result<void> PackWriter::write() {
 
 }  // namespace
 
-bool packs_as_panels(const Gguf& gguf, const GgufTensor& tensor) {
-  const TypeInfo& type = type_info(tensor.type);
-  const uint64_t rows = tensor.rows(), cols = tensor.cols();
-  if (tensor.dims < 2 || rows < 2) return false;
+bool packs_as_panels_alone(const GgufTensor& tensor) {
+  if (tensor.dims < 2 || tensor.rows() < 2) return false;
   // Quantised panels are made of tiles of 32 columns; float ones take any width.
-  if (!type.is_float && cols % 32 != 0) return false;
+  return type_info(tensor.type).is_float || tensor.cols() % 32 == 0;
+}
+
+bool packs_as_panels(const Gguf& gguf, const GgufTensor& tensor) {
+  if (!packs_as_panels_alone(tensor)) return false;
   // The matrices of a stack (experts) begin at a panel each only if their rows fill panels.
   if (tensor.dims > 2 && tensor.shape[1] % kPanelRows != 0) return false;
   if (tensor.name.find("ffn_gate_inp") != std::string::npos || tensor.name.ends_with(".bias")) return false;

@@ -17,6 +17,11 @@ constexpr double kGovernorWeight = 1.0 / 64;
 CacheManager::CacheManager(const ImportanceModel& model, CacheManagerOptions options)
     : model_(model), options_(std::move(options)), importance_(model_) {}
 
+// Lists grow by doubling.
+uint64_t CacheManager::heap_bytes(size_t blocks) {
+  return Importance::heap_bytes(blocks) + 2 * blocks * (sizeof(Entry) + sizeof(uint32_t) + sizeof(double));
+}
+
 CacheManager::Entry& CacheManager::entry(uint32_t block) {
   if (block >= entries_.size()) entries_.resize(block + 1);
   return entries_[block];

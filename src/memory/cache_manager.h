@@ -66,6 +66,9 @@ class CacheManager {
   const Foretold& foretold() const { return foretold_; }
   double precision() const { return precision_; }  // lately
 
+  // What so many blocks take on the heap at most, without a table of what foretells what.
+  static uint64_t heap_bytes(size_t blocks);
+
  private:
   struct Entry {
     uint64_t bytes = 0;

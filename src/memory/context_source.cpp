@@ -97,13 +97,12 @@ Result<void> Contexts::load(const Block& block, std::span<const PiecePlace> plac
   // The device writes all of it.
   read_ = RIDGE_TRY(Slab::allocate(layout_.slot_bytes, {.what = "memory for a block", .touch = false}));
   Result<void> done;
-  for (size_t i = 0; i < places.size() && done.ok(); ++i) {
-    const Piece& piece = block.pieces[i];
-    const StoredTensor& t = program().tensors[piece.tensor];
-    done = io_->submit({.file = t.file,
-                        .offset = t.stored_offset(piece.row_begin),
-                        .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
-                        .into = read_.data() + places[i].into,
+  for (const JoinedPieces& read : joined_pieces(program(), block)) {
+    if (!done.ok()) break;
+    done = io_->submit({.file = program().tensors[block.pieces[read.first].tensor].file,
+                        .offset = read.offset,
+                        .bytes = read.bytes,
+                        .into = read_.data() + places[read.first].into,
                         .tag = tag});
   }
   // What was submitted before an error still arrives.

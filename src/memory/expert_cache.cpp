@@ -17,10 +17,14 @@ constexpr float kHalfLife = 64;
 
 ExpertCache::ExpertCache(const StreamSlotsOptions& options, const SlotRegion& region)
     : options_(options), loader_(options, {.first_tag = kFirstTag, .last_tag = kLastTag, .urgent = true}) {
-  const Program& program = *options_.program;
   slots_.resize(region.slots);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
-  uses_.resize(program.blocks.size());
+  uses_.resize(options_.program->blocks.size());
+  share_out(region);
+}
+
+void ExpertCache::share_out(const SlotRegion& region) {
+  const Program& program = *options_.program;
   const auto groups = program.expert_blocks();
   groups_.resize(std::max<size_t>(1, groups.size()));
   for (uint32_t g = 0; g < groups.size(); ++g) {
@@ -29,19 +33,27 @@ ExpertCache::ExpertCache(const StreamSlotsOptions& options, const SlotRegion& re
       uses_[block].group = g;
       streamed += options_.placement->pinned[block] ? 0 : 1;
     }
+    if (options_.placement->expert_policy == ExpertPolicy::importance) continue;
     // A layer with fewer blocks than its share leaves the rest to all.
     groups_[g] = {.first_slot = first_shared_, .slots = std::min(options_.placement->expert_cache, streamed)};
     first_shared_ += groups_[g].slots;
   }
   RIDGE_CHECK(first_shared_ < region.slots, "experts that are in no cache need a slot");
+  if (options_.placement->expert_policy != ExpertPolicy::importance) return;
+  model_ = ImportanceModel::untrained();
+  // A block takes a slot, whatever its size.
+  manager_.emplace(
+      model_, CacheManagerOptions{.capacity = options_.placement->expert_cache * std::max<size_t>(1, groups.size())});
 }
 
-uint64_t ExpertCache::heap_bytes(uint32_t slots, size_t blocks) {
+uint64_t ExpertCache::heap_bytes(uint32_t slots, size_t blocks, ExpertPolicy policy) {
   constexpr uint64_t kPieces = 4 * sizeof(PieceView);  // of an expert's block
-  return slots * (sizeof(Slot) + kPieces) + blocks * sizeof(Use);
+  const uint64_t manager = policy == ExpertPolicy::importance ? CacheManager::heap_bytes(blocks) : 0;
+  return slots * (sizeof(Slot) + kPieces) + blocks * sizeof(Use) + manager;
 }
 
 void ExpertCache::restart() {
+  if (manager_) (void)manager_->begin_pass();  // it reads nothing ahead
   for (BlockId block : wanted_) uses_[block].waiting = false;
   wanted_.clear();
 }
@@ -51,8 +63,15 @@ float ExpertCache::score(const Use& use) const {
   return use.score * std::exp2(-static_cast<float>(age) / kHalfLife);
 }
 
+void ExpertCache::tell_manager(BlockId block) {
+  const CacheAccess access = manager_->access({.block = block, .bytes = 1, .reload = 1});
+  uses_[block].kept = access.kept;
+  for (uint32_t left : access.change.left) uses_[left].kept = false;
+}
+
 // Counts a block that the present choice of its layer asks for.
 void ExpertCache::note_use(BlockId block) {
+  if (manager_) tell_manager(block);
   Use& use = uses_[block];
   use.score = score(use) + 1;
   use.choice = groups_[use.group].choice;
@@ -82,10 +101,11 @@ bool ExpertCache::idle(const Slot& slot) const {
   return !uses_[slot.block].waiting;
 }
 
-// Whether the present choice of its layer uses what it holds.
-bool ExpertCache::in_use_now(const Slot& slot) const {
+// Whether it is to stay: the present choice of its layer uses what it holds, or the manager keeps it.
+bool ExpertCache::stays(const Slot& slot) const {
   if (slot.content == Content::nothing || slot.content == Content::failed) return false;
   const Use& use = uses_[slot.block];
+  if (manager_) return use.kept;
   return use.choice == groups_[use.group].choice;
 }
 
@@ -100,12 +120,12 @@ bool ExpertCache::better_victim(const Slot& a, const Slot& b) const {
   return a.used < b.used;
 }
 
-// Of these slots the one to be overwritten, nullptr if none may be. In a cache what the layer uses now stays.
+// Of these slots the one to be overwritten, nullptr if none may be.
 ExpertCache::Slot* ExpertCache::victim(uint32_t first, uint32_t count, bool of_cache) {
   Slot* best = nullptr;
   for (uint32_t i = first; i < first + count; ++i) {
     Slot& slot = slots_[i];
-    if (!idle(slot) || (of_cache && in_use_now(slot))) continue;
+    if (!idle(slot) || (of_cache && stays(slot))) continue;
     if (best == nullptr || better_victim(slot, *best)) best = &slot;
   }
   return best;
@@ -115,7 +135,7 @@ ExpertCache::Slot* ExpertCache::slot_for(BlockId block) {
   const Group& group = groups_[uses_[block].group];
   Slot* slot = victim(group.first_slot, group.slots, true);
   if (slot != nullptr) return slot;
-  return victim(first_shared_, static_cast<uint32_t>(slots_.size()) - first_shared_, false);
+  return victim(first_shared_, static_cast<uint32_t>(slots_.size()) - first_shared_, manager_.has_value());
 }
 
 void ExpertCache::read_ahead() {
@@ -141,7 +161,7 @@ void ExpertCache::drop(Slot& slot) {
 void ExpertCache::submit(Slot& slot, BlockId block) {
   drop(slot);
   const auto index = static_cast<uint32_t>(&slot - slots_.data());
-  if (index >= first_shared_) ++counts_.passed;
+  if (manager_ ? !uses_[block].kept : index >= first_shared_) ++counts_.passed;
   uses_[block].slot = static_cast<int32_t>(index);
   slot.used = ++clock_;
   loading_.push_back(index);
@@ -224,8 +244,7 @@ void ExpertCache::release(BlockId block) {
   if (slot.leases == 0) read_ahead();
 }
 
-ExpertCache::State ExpertCache::state(BlockId block) {
-  poll();
+ExpertCache::State ExpertCache::state(BlockId block) const {
   const int32_t at = uses_[block].slot;
   if (at < 0) return State::absent;
   return slots_[static_cast<size_t>(at)].content == Content::loading ? State::loading : State::ready;

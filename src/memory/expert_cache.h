@@ -6,6 +6,9 @@
 // through the shared slots (bypass). Otherwise a cache smaller than one token's demand, or than a prompt batch's, would
 // be emptied before it is used again, and hit nothing.
 //
+// By importance one cache serves all layers: a manager (cache_manager.h) says what stays, each use is told to it, and
+// what it does not keep goes through whatever slot holds nothing that it keeps.
+//
 //   ExpertCache cache(slot_options, {.memory = slab, .slot_bytes = bytes, .slots = 20});
 //   cache.want(blocks);                              // a router chose: reads begin
 //   auto pieces = RIDGE_TRY(cache.acquire(block));   // waits for the bytes
@@ -20,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "memory/cache_manager.h"
 #include "memory/stream_slots.h"
 
 namespace ridge {
@@ -38,7 +42,7 @@ class ExpertCache {
   void release(BlockId block);
 
   using State = StreamSlots::State;
-  State state(BlockId block);
+  State state(BlockId block) const;  // as of the last poll()
   void poll();
 
   std::chrono::nanoseconds waited() const { return loader_.waited(); }
@@ -49,7 +53,7 @@ class ExpertCache {
   const Counts& counts() const { return counts_; }
 
   // What the description of slots and blocks takes on the heap, for the account.
-  static uint64_t heap_bytes(uint32_t slots, size_t blocks);
+  static uint64_t heap_bytes(uint32_t slots, size_t blocks, ExpertPolicy policy);
 
  private:
   using Content = SlotContent;
@@ -61,6 +65,7 @@ class ExpertCache {
     int32_t slot = -1;     // where it is, or -1
     uint32_t choice = 0;   // of its layer, that last wanted it
     bool waiting = false;  // in wanted_
+    bool kept = false;     // by the manager
     float score = 0;       // uses, older ones counting less, as of `choice`
   };
   struct Group {
@@ -68,10 +73,12 @@ class ExpertCache {
     uint32_t choice = 1;  // counts choices of its router
   };
 
+  void share_out(const SlotRegion& region);
   void note_use(BlockId block);
+  void tell_manager(BlockId block);
   float score(const Use& use) const;
   bool idle(const Slot& slot) const;
-  bool in_use_now(const Slot& slot) const;
+  bool stays(const Slot& slot) const;
   bool better_victim(const Slot& a, const Slot& b) const;
   Slot* victim(uint32_t first, uint32_t count, bool of_cache);
   Slot* slot_for(BlockId block);
@@ -85,7 +92,9 @@ class ExpertCache {
   SlotLoader loader_;
   std::vector<Slot> slots_;  // those of group 0, of group 1, …, the shared ones
   std::vector<Group> groups_;
-  std::vector<Use> uses_;      // by block
+  std::vector<Use> uses_;  // by block
+  ImportanceModel model_;  // of the manager
+  std::optional<CacheManager> manager_;
   uint32_t first_shared_ = 0;  // slots from here on belong to all
   std::deque<BlockId> wanted_;
   std::vector<uint32_t> loading_;  // slots

@@ -142,6 +142,8 @@ ImportanceFeatures Importance::features(uint32_t block) const {
   return f;
 }
 
+uint64_t Importance::heap_bytes(size_t blocks) { return 2 * blocks * sizeof(History); }
+
 double Importance::expected_uses(uint32_t block) const {
   const ImportanceFeatures f = features(block);
   double uses = 0;

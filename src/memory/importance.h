@@ -75,6 +75,7 @@ class Importance {
   // Passes until its next turn, above 0 up to 1.
   double until_turn(uint32_t block) const;
   double now() const { return now_; }  // where the pass is
+  static uint64_t heap_bytes(size_t blocks);
   uint64_t pass() const { return pass_; }
 
  private:

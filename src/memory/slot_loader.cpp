@@ -23,18 +23,16 @@ void SlotLoader::submit(LoadSlot& slot, BlockId block) {
   next_tag_ = next_tag_ == options_.last_tag ? options_.first_tag : next_tag_ + 1;
   slot.pieces.clear();
   if (source_.trace != nullptr) slot.submitted = TraceClock::now();
-  for (size_t i = 0; i < places.size(); ++i) {
-    const Piece& piece = program.blocks[block].pieces[i];
-    const StoredTensor& t = program.tensors[piece.tensor];
-    auto submitted = source_.io->submit({.file = t.file,
-                                         .offset = t.stored_offset(piece.row_begin),
-                                         .bytes = t.stored_bytes(piece.row_begin, piece.row_end),
-                                         .into = slot.memory + places[i].into,
+  for (const PiecePlace& place : places) slot.pieces.push_back({place.layout, slot.memory + place.position});
+  for (const JoinedPieces& read : joined_pieces(program, program.blocks[block])) {
+    auto submitted = source_.io->submit({.file = program.tensors[program.blocks[block].pieces[read.first].tensor].file,
+                                         .offset = read.offset,
+                                         .bytes = read.bytes,
+                                         .into = slot.memory + places[read.first].into,
                                          .tag = slot.tag,
                                          .urgent = options_.urgent});
     // Whoever acquires the block is told; what was submitted before must still arrive first.
     if (!submitted.ok() && !slot.error) slot.error = submitted.error();
-    slot.pieces.push_back({places[i].layout, slot.memory + places[i].position});
   }
 }
 

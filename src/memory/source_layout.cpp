@@ -43,9 +43,15 @@ void place_pinned(const Program& program, const Block& block, BlockPlaces& place
 
 void place_in_slot(const Program& program, const Block& block, BlockPlaces& places, SourceLayout& layout) {
   uint64_t end = 0;
-  for (const Piece& piece : block.pieces) {
-    const StoredTensor& t = program.tensors[piece.tensor];
-    places.push_back(append_direct(piece_offset(t, piece), piece_bytes(t, piece), t.layout, end));
+  for (const JoinedPieces& read : joined_pieces(program, block)) {
+    PiecePlace place =
+        append_direct(read.offset, read.bytes, program.tensors[block.pieces[read.first].tensor].layout, end);
+    for (size_t i = read.first; i < read.first + read.count; ++i) {
+      const Piece& piece = block.pieces[i];
+      place.layout = program.tensors[piece.tensor].layout;
+      places.push_back(place);
+      place.position += piece_bytes(program.tensors[piece.tensor], piece);
+    }
   }
   uint64_t& slot_bytes = block.on_demand ? layout.expert_slot_bytes : layout.slot_bytes;
   slot_bytes = std::max(slot_bytes, round_up(end + kOverread, kIoAlign));
@@ -166,6 +172,7 @@ SourceLayout SourceLayout::of(const Program& program, const Placement& placement
         placement.expert_cache == 0 || placement.expert_slots > placement.expert_cache * program.expert_groups.size(),
         "of the slots for experts one at least belongs to no layer");
     layout.expert_slots = placement.expert_slots;
+    layout.expert_policy = placement.expert_policy;
   }
   place_gathered(program, placement, gathered, keep_gathered, layout);
   size_load_buffers(program, placement, layout);
@@ -177,7 +184,7 @@ SourceMemory SourceLayout::memory(const Program& program) const {
   uint64_t lists = 64 * kKiB + 8 * program.visits.size() + sizeof(KeptRows) * kept.size();
   lists += 96 * blocks.size() + (sizeof(PiecePlace) + sizeof(PieceView)) * blocks.pieces();
   lists += 96 * elastic.size() + sizeof(PiecePlace) * elastic.pieces();
-  if (expert_slots > 0) lists += ExpertCache::heap_bytes(expert_slots, blocks.size());
+  if (expert_slots > 0) lists += ExpertCache::heap_bytes(expert_slots, blocks.size(), expert_policy);
   const uint64_t slots_bytes = slots * slot_bytes, expert_bytes = expert_slots * expert_slot_bytes;
   const uint64_t gather_bytes = gather_units * gather_unit;
   SourceMemory memory;

@@ -71,6 +71,7 @@ struct SourceLayout {
   uint32_t slots = 0;
   uint64_t expert_slot_bytes = 0;  // of one slot for blocks on demand; 0 if all of them are pinned
   uint32_t expert_slots = 0;
+  ExpertPolicy expert_policy = ExpertPolicy::lru;
   std::vector<KeptRows> kept;
   uint64_t kept_bytes = 0;
   uint64_t gather_unit = 0;  // bytes of one buffer for a gathered row or panel; 0: no gather reads the file

@@ -29,6 +29,11 @@ class Source final : public StreamingSource {
   Result<Lease> acquire(BlockId block) override;
   void want(std::span<const BlockId> blocks) override;
   size_t next_ready(std::span<const BlockId> blocks) override;
+  bool ready(BlockId block) override {
+    if (pinned(block)) return true;
+    poll();
+    return state(block) == StreamSlots::State::ready;
+  }
   Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) override {
     return gatherer_->gather(tensor, rows, out);
   }
@@ -50,6 +55,7 @@ class Source final : public StreamingSource {
  private:
   bool pinned(BlockId block) const { return options_.placement.pinned[block] != 0; }
   bool on_demand(BlockId block) const { return options_.program->blocks[block].on_demand; }
+  StreamSlots::State state(BlockId block) { return on_demand(block) ? experts_->state(block) : slots_->state(block); }
   void poll() {
     if (slots_) slots_->poll();
     if (experts_) experts_->poll();
@@ -205,13 +211,14 @@ Result<Lease> Source::acquire(BlockId block) {
 }
 
 size_t Source::next_ready(std::span<const BlockId> blocks) {
+  poll();
   size_t best = 0;
   bool loading = false;
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (pinned(blocks[i])) return i;
-    const StreamSlots::State state = on_demand(blocks[i]) ? experts_->state(blocks[i]) : slots_->state(blocks[i]);
-    if (state == StreamSlots::State::ready) return i;
-    if (state == StreamSlots::State::loading && !loading) {
+    const StreamSlots::State at = state(blocks[i]);
+    if (at == StreamSlots::State::ready) return i;
+    if (at == StreamSlots::State::loading && !loading) {
       best = i;
       loading = true;
     }

@@ -79,6 +79,8 @@ class WeightSource {
   virtual void want(std::span<const BlockId> blocks) = 0;
   // Index into `blocks` of one whose bytes are there, or that will be there first.
   virtual size_t next_ready(std::span<const BlockId> blocks) = 0;
+  // Whether acquire() of a block that was wanted would wait for nothing.
+  virtual bool ready(BlockId) { return true; }
   // Rows of a tensor as floats, out [rows.size(), cols]: embedding rows.
   virtual Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) = 0;
 

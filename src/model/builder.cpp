@@ -204,6 +204,34 @@ Result<Weight> ModelBuilder::stack(const std::string& name, MatrixShape shape, u
   return w;
 }
 
+Result<NeuronGroups> ModelBuilder::neuron_groups(uint32_t layer, MatrixShape down, bool gated) {
+  const NeuronBundles& bundles = options_.bundles;
+  const BundledMatrices m = matrices_of_layer(file_, layer);
+  if (m.down == nullptr || !bundles.holds(m.down->name) || gated != (m.up != nullptr)) return NeuronGroups{};
+  const std::optional<BundleShape> shape = bundle_shape(m, bundles.neurons);
+  if (!shape || m.down->rows() != down.rows || m.down->cols() != down.cols) {
+    return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}, {}] by the file's own keys",
+                                 file_.metadata().where, m.down->name, shape_text(*m.down), down.cols, down.rows));
+  }
+  NeuronGroups groups{.count = shape->groups, .neurons = shape->neurons};
+  if (bundles.touched_per_mille > 0) groups.touched = bundles.touched_per_mille / 1000.0;
+  auto add = [&](const GgufTensor& t, uint32_t rows, uint32_t cols, uint64_t inside) -> Result<Weight> {
+    Weight w{.rows = rows, .cols = cols, .type = t.type, .present = true};
+    for (uint32_t g = 0; g < shape->groups; ++g) {
+      const TensorId id = RIDGE_TRY(store(t, rows));
+      if (g == 0) w.id = id;
+      if (g > 0) tensors_[id].name.clear();
+      tensors_[id].cols = cols;
+      tensors_[id].offset = t.offset + g * shape->stride + inside;
+      tensors_[id].layout = Layout::panels;
+    }
+    return w;
+  };
+  if (m.up != nullptr) groups.up = RIDGE_TRY(add(*m.up, shape->neurons, down.rows, 0));
+  groups.down = RIDGE_TRY(add(*m.down, down.rows, shape->neurons, shape->up_bytes));
+  return groups;
+}
+
 Error ModelBuilder::missing(const std::string& name, std::string_view where) const {
   return bad_input(fmt::format("{}: tensor '{}' is missing: the architecture '{}' needs it{}", file_.metadata().where,
                                name, architecture_, where));

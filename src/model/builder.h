@@ -38,6 +38,9 @@ class ModelBuilder {
   // A stack of `count` matrices of this shape (the experts of a layer): the weight of the first; that of number n has
   // the id id + n.
   Result<Weight> stack(const std::string& name, MatrixShape shape, uint32_t count);
+  // The neurons of layer `layer` in the bundles of a pack; nothing where they lie in none. `down` is [width, neurons];
+  // `gated`: the up matrix lies in the bundles as well.
+  Result<NeuronGroups> neuron_groups(uint32_t layer, MatrixShape down, bool gated);
   // `count` vectors of `size` floats, one after the other.
   Result<VectorRef> vectors(const std::string& name, uint32_t size, uint32_t count);
   // Embedding, output norm and head (absent: tied to the embedding).

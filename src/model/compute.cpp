@@ -26,6 +26,9 @@ uint64_t rearranged_at_once(Type type, uint64_t cols, uint64_t tokens) {
   return std::clamp(tokens * cols * sizeof(float), kRearrangedAtOnce, kMostRearrangedAtOnce);
 }
 
+// Kernels may read so far past the last panel.
+constexpr uint64_t kPanelOverread = 64;
+
 size_t panels_of(size_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 
 // g · sigmoid(1.702 g) · (u + 1) is silu(1.702 g) · (u + 1) / 1.702. NaN stays NaN.
@@ -57,7 +60,15 @@ uint64_t panel_scratch_bytes(const Program& program, uint64_t tokens) {
       bytes = std::max({bytes, at_once, panel_bytes(t.type, t.cols)});
     }
   }
-  return bytes == 0 ? 0 : round_up(std::max(bytes, kRearrangedAtOnce), 4096);
+  uint64_t neurons = 0;  // a panel that is put together from groups
+  for (const ExpertGroup& g : program.expert_groups) {
+    if (!g.held) continue;
+    const Piece& down = program.blocks[program.steps[g.first_step].front().block].pieces.back();
+    const StoredTensor& t = program.tensors[down.tensor];
+    neurons = std::max<uint64_t>(neurons, g.experts * panel_bytes(t.type, t.cols) + kPanelOverread);
+  }
+  if (bytes > 0) bytes = std::max(bytes, kRearrangedAtOnce);
+  return round_up(std::max(bytes, neurons), 4096);
 }
 
 Compute::Compute(const Model& model, const Machinery& machinery, const PassShape& shape, const PassIo& io)
@@ -137,9 +148,19 @@ void Compute::rope(Rows x, const RopeCall& call) {
   });
 }
 
+void Compute::relu(Rows x) {
+  StageTimer timer(m_.profile, Stage::glu);
+  if (failed()) return;
+  if (m_.probe != nullptr) m_.probe->gates(x);
+  each_token(x.rows, [&](size_t t) {
+    for (float& v : x.row_span(t)) v = v < 0 ? 0 : v;  // NaN stays
+  });
+}
+
 void Compute::relu_squared(Rows x) {
   StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
+  if (m_.probe != nullptr) m_.probe->gates(x);
   each_token(x.rows, [&](size_t t) {
     for (float& v : x.row_span(t)) {
       v = v < 0 ? 0 : v;  // NaN stays
@@ -152,6 +173,7 @@ void Compute::glu(Gate gate, Rows g, Rows up) {
   StageTimer timer(m_.profile, Stage::glu);
   if (failed()) return;
   if (gate == Gate::silu_clamped) each_token(g.rows, [&](size_t t) { clamp_gate(g.row(t), up.row(t), g.cols); });
+  if (gate == Gate::relu && m_.probe != nullptr) m_.probe->gates(g);
   if (gate == Gate::relu) return each_token(g.rows, [&](size_t t) { reglu(g.row(t), up.row(t), g.cols); });
   GluFn act = gate == Gate::gelu_tanh ? m_.kernels->geglu : m_.kernels->swiglu;
   each_token(g.rows, [&](size_t t) { act(g.row(t), up.row(t), g.cols, g.row(t)); });
@@ -222,6 +244,9 @@ void Compute::product(Rows x, std::span<const LinearPart> parts) {
   if (failed()) return;
   Frame frame(*this);
   Q8Rows x8{};
+  for (const LinearPart& part : parts) {
+    if (m_.probe != nullptr) m_.probe->input(part.weight.id, x);
+  }
   for (const LinearPart& part : parts) {
     if (x8.q == nullptr && uses_int8(part.weight.type, m_.exact)) x8 = quantize(x);
   }

@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "model/ops.h"
 #include "model/pass_trace.h"
+#include "model/product_probe.h"
 #include "model/stage_profile.h"
 
 namespace ridge {
@@ -25,6 +26,11 @@ struct LatentSlice;  // latent_attention.h
 // Below this many floats a parallel region costs more than it saves: two barriers are about 2 µs, and one core moves
 // this much in that.
 constexpr size_t kWorthSharing = 8192;
+
+// Groups of neurons that passes came by, and those of them that fired.
+struct NeuronUse {
+  uint64_t groups = 0, touched = 0;
+};
 
 // What all passes of a session share; everything must outlive the pass.
 struct Machinery {
@@ -37,8 +43,11 @@ struct Machinery {
   std::span<float> attention;  // attention_floats(model, context, pool->size()); of diffusion: attend_floats (attend.h)
   std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
+  bool all_neurons = false;    // groups that rest are read and computed on as well: the same result
+  NeuronUse* neuron_use = nullptr;
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;
+  ProductProbe* probe = nullptr;
 };
 
 // Scratch per thread for passes of up to `tokens` tokens: a few panels of the matrices that may stream in file layout,
@@ -65,6 +74,7 @@ class Compute : public Ops {
   void rope(Rows x, const RopeCall& call) override;
   void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) override;
   void latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) override;
+  void relu(Rows x) override;
   void relu_squared(Rows x) override;
   void glu(Gate gate, Rows g, Rows up) override;
   void add(Rows into, Rows x) override;
@@ -72,6 +82,7 @@ class Compute : public Ops {
   void scale_by_sigmoid(Rows x, Rows gate) override;
   Routing route(Rows logits, const RouteCall& call) override;
   void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
+  void neurons(Rows x, Rows gates, const NeuronGroups& m, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
   void layer_norm(Rows x, Rows scale, Rows shift, float eps, Rows out) override;
   void gelu(Rows x) override;
@@ -103,6 +114,18 @@ class Compute : public Ops {
   void quantize(Rows x, const Q8Rows& x8);
   void run_expert(uint32_t expert, Rows x, std::span<const uint32_t> tokens, const ExpertMatrices& m, Gate gate,
                   const ExpertScratch& s, Rows out);
+  // Groups of neurons that fire for any token of the pass, their blocks, and the right to use these.
+  struct FiringGroups {
+    std::span<const uint32_t> groups;
+    std::span<const BlockId> blocks;
+    std::span<Lease> leases;
+  };
+  std::vector<uint32_t> firing_groups(Rows gates, const NeuronGroups& m);
+  void acquire_and_raise(Rows x, const NeuronGroups& m, const FiringGroups& f, const NeuronScratch& s);
+  void raise(Rows x, const NeuronGroups& m, const FiringGroups& f, std::span<const uint32_t> places,
+             const NeuronScratch& s);
+  Rows gather_hidden(Rows gates, const NeuronGroups& m, std::span<const uint32_t> groups, const NeuronScratch& s);
+  void lower(Rows hidden, const NeuronGroups& m, const FiringGroups& f, const NeuronScratch& s, Rows out);
   bool run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
   void add_bias(Rows x, VectorRef biases, uint32_t expert);
   Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);

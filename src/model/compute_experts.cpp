@@ -147,10 +147,16 @@ void Compute::run_expert(uint32_t expert, Rows x, std::span<const uint32_t> toke
                               {.weight = of_expert(m.up, expert), .out = up}};
   const LinearPart fused{.weight = of_expert(m.gate_up, expert), .out = first};
   const auto parts = m.gate_up ? std::span(&fused, 1) : std::span(apart);
+  for (const LinearPart& part : parts) {
+    for (size_t i = 0; m_.probe != nullptr && i < count; ++i) {
+      m_.probe->input(part.weight.id, x.slice_rows(tokens[i], 1));  // int8 inputs alone were picked, perhaps
+    }
+  }
   if (!run_step(program.steps[step], parts, picked, picked8)) return;
   add_bias(g, m.gate_bias, expert);
   add_bias(up, m.up_bias, expert);
   glu(gate, g, up);
+  if (m_.probe != nullptr) m_.probe->input(m.down.id + expert, g);
   if (s.hidden8.q != nullptr) quantize(g, s.hidden8);
   const LinearPart down{.weight = of_expert(m.down, expert), .out = out};
   {

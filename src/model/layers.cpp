@@ -79,12 +79,27 @@ Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate) {
   return out;
 }
 
+Rows relu_ffn(Ops& ops, Rows x, const FfnWeights& w) {
+  if (!w.groups) return gated_ffn(ops, x, w, Gate::relu);
+  Rows out = ops.temp(w.groups.down.rows);
+  Frame frame(ops);
+  Rows gates = ops.temp(w.gate.rows);
+  ops.linear(x, {{.weight = w.gate, .bias = w.gate_bias, .out = gates}});
+  ops.relu(gates);
+  ops.neurons(x, gates, w.groups, out);
+  return out;
+}
+
 Rows relu_squared_ffn(Ops& ops, Rows x, const FfnWeights& w) {
-  Rows out = ops.temp(w.down.rows);
+  Rows out = ops.temp(w.groups ? w.groups.down.rows : w.down.rows);
   Frame frame(ops);
   Rows hidden = ops.temp(w.up.rows);
   ops.linear(x, {{.weight = w.up, .out = hidden}});
   ops.relu_squared(hidden);
+  if (w.groups) {
+    ops.neurons(x, hidden, w.groups, out);
+    return out;
+  }
   ops.linear(hidden, {{.weight = w.down, .out = out}});
   return out;
 }
@@ -123,9 +138,24 @@ Result<FfnWeights> load_gated_ffn(ModelBuilder& b, const ModelConfig& c, uint32_
   return w;
 }
 
+Result<FfnWeights> load_relu_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer) {
+  NeuronGroups groups = RIDGE_TRY(b.neuron_groups(layer, {.rows = c.width, .cols = c.ffn}, true));
+  if (!groups) return load_gated_ffn(b, c, layer);
+  auto name = [&](std::string_view suffix) { return layer_name(layer, suffix); };
+  FfnWeights w;
+  w.gate = RIDGE_TRY(b.matrix(name("ffn_gate.weight"), {.rows = c.ffn, .cols = c.width}));
+  w.gate_bias = RIDGE_TRY(b.optional_vector(name("ffn_gate.bias"), c.ffn));
+  groups.up_bias = RIDGE_TRY(b.optional_vector(name("ffn_up.bias"), c.ffn));
+  groups.down_bias = RIDGE_TRY(b.optional_vector(name("ffn_down.bias"), c.width));
+  w.groups = groups;
+  return w;
+}
+
 Result<FfnWeights> load_plain_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer) {
   FfnWeights w;
   w.up = RIDGE_TRY(b.matrix(layer_name(layer, "ffn_up.weight"), {.rows = c.ffn, .cols = c.width}));
+  w.groups = RIDGE_TRY(b.neuron_groups(layer, {.rows = c.width, .cols = c.ffn}, false));
+  if (w.groups) return w;
   w.down = RIDGE_TRY(b.matrix(layer_name(layer, "ffn_down.weight"), {.rows = c.width, .cols = c.ffn}));
   return w;
 }

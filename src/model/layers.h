@@ -35,10 +35,13 @@ Rows self_attention(Ops& ops, Rows x, const AttentionWeights& w, const Attention
 struct FfnWeights {
   Weight gate, up, gate_up, down;
   VectorRef gate_bias, up_bias, down_bias;
+  NeuronGroups groups;  // of a pack with bundles: up (but for a part without a gate) and down, in place of the above
 };
 
 // down(act(gate·x) ⊙ up·x)
 Rows gated_ffn(Ops& ops, Rows x, const FfnWeights& w, Gate gate);
+// The same with max(·, 0) as the activation: groups of neurons that rest are not read.
+Rows relu_ffn(Ops& ops, Rows x, const FfnWeights& w);
 // down(max(up·x, 0)²); no gate, no biases
 Rows relu_squared_ffn(Ops& ops, Rows x, const FfnWeights& w);
 
@@ -54,6 +57,8 @@ Result<AttentionWeights> load_attention(ModelBuilder& b, const ModelConfig& c, u
                                         const AttentionNeeds& needs);
 // Reads "blk.<layer>.ffn_{gate,up,down}".
 Result<FfnWeights> load_gated_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
+// The same for relu_ffn().
+Result<FfnWeights> load_relu_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
 // Reads "blk.<layer>.ffn_{up,down}".
 Result<FfnWeights> load_plain_ffn(ModelBuilder& b, const ModelConfig& c, uint32_t layer);
 

@@ -43,10 +43,13 @@ Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& o
 
 Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
   ModelFile file = RIDGE_TRY(open_model_file(path, Verify::data));
-  auto model = RIDGE_TRY(from_gguf(std::move(file.header), options));
+  ModelOptions with_bundles = options;
+  with_bundles.bundles = file.bundles;
+  auto model = RIDGE_TRY(from_gguf(std::move(file.header), with_bundles));
   const GgufTensor* named = nullptr;
   for (StoredTensor& t : model->tensors_) {
     if (!t.name.empty()) named = model->file_.find(t.name);
+    if (t.layout == Layout::panels) continue;  // in a bundle
     t.layout = file.layout(named->name);
     if (t.layout == Layout::rows) continue;
     // A matrix of a stack: its rows are whole panels, and so are those before it.

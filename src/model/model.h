@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "format/gguf.h"
+#include "format/neuron_bundles.h"
 #include "kernels/rope_table.h"
 #include "memory/weight_source.h"
 #include "model/ops.h"
@@ -55,7 +56,8 @@ struct ProgramOptions {
 
 // Options of the user that change what the forward pass is.
 struct ModelOptions {
-  uint64_t context = 0;  // the context that will be used, 0: the model's own (long-context rope variants)
+  uint64_t context = 0;        // the context that will be used, 0: the model's own (long-context rope variants)
+  NeuronBundles bundles = {};  // of the file, where it is a pack that has them
 };
 
 class Model {
@@ -119,6 +121,7 @@ class Model {
 struct Architecture {
   std::string_view name;  // general.architecture
   Result<std::unique_ptr<Model>> (*make)(class ModelBuilder& builder);
+  bool neurons_rest = false;  // those whose gate is 0 need not be read: a pack may have them in bundles
 };
 std::span<const Architecture> architectures();
 

@@ -23,6 +23,7 @@ Result<ModelFile> open_model_file(const std::string& path, Verify verify) {
     if (opened.tensors[i].panels) file.panels.push_back(opened.gguf.tensors()[i].name);
   }
   std::sort(file.panels.begin(), file.panels.end());
+  file.bundles = std::move(opened.bundles);
   file.header = std::move(opened.gguf);
   return file;
 }

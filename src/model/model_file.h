@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "format/gguf.h"
+#include "format/neuron_bundles.h"
 #include "program/program.h"
 
 namespace ridge {
@@ -19,6 +20,8 @@ enum class Verify : uint8_t { headers, data };
 struct ModelFile {
   Gguf header;                      // metadata and tensors, and where these lie
   std::vector<std::string> panels;  // names of the tensors that lie as panels, sorted; empty for a .gguf file
+
+  NeuronBundles bundles;  // of a pack
 
   Layout layout(const std::string& tensor) const;
 };

@@ -72,6 +72,16 @@ Ops::ExpertScratch Ops::expert_scratch(size_t tokens, size_t used, const ExpertM
   return s;
 }
 
+Ops::NeuronScratch Ops::neuron_scratch(size_t tokens, const NeuronGroups& m, bool exact) {
+  const size_t all = size_t{m.count} * m.neurons;
+  NeuronScratch s;
+  if (m.up && uses_int8(m.up.type, exact)) s.x8 = temp_q8(tokens, m.up.cols);
+  if (m.up) s.up = temp(tokens, all);
+  s.hidden = temp(tokens, all);
+  if (uses_int8(m.down.type, exact)) s.hidden8 = temp_q8(tokens, all);
+  return s;
+}
+
 size_t packed_floats(size_t rows, size_t head_dim) { return 2 * round_up(rows, kPanelRows) * head_dim; }
 
 bool uses_int8(Type type, bool exact) { return !exact && !type_info(type).is_float; }

@@ -137,6 +137,17 @@ struct ExpertMatrices {
   VectorRef gate_bias, up_bias, down_bias;  // [count, rows]
 };
 
+// Neurons of a feed-forward part in groups that are read and left out as one. Each Weight is that of group 0, and the
+// tensor of group g has the id id + g.
+struct NeuronGroups {
+  uint32_t count = 0, neurons = 0;  // groups, and neurons of each
+  Weight up;                        // [neurons, width]; absent: gates are the hidden values
+  Weight down;                      // [width, neurons]
+  VectorRef up_bias, down_bias;     // [count · neurons], [width]
+  double touched = 0.4;             // share of groups that a token is expected to touch
+  explicit operator bool() const { return count != 0; }
+};
+
 class Ops {
  public:
   explicit Ops(const PassShape& shape) : shape_(shape) {}
@@ -164,6 +175,7 @@ class Ops {
   // q: [tokens, heads · (nope + rope)]; kv: [tokens, latent + rope], the normed latent and the shared rotated part;
   // out: [tokens, heads · value]. Stores kv, then attends.
   virtual void latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) = 0;
+  virtual void relu(Rows x) = 0;                     // max(x, 0), in place
   virtual void relu_squared(Rows x) = 0;             // max(x, 0)², in place
   virtual void glu(Gate gate, Rows g, Rows up) = 0;  // g = act(g) · up
   virtual void add(Rows into, Rows x) = 0;
@@ -174,6 +186,9 @@ class Ops {
   virtual Routing route(Rows logits, const RouteCall& call) = 0;
   // out[t] = Σ over the chosen, in their order, of weight · down(act(gate·x[t]) ⊙ up·x[t]).
   virtual void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) = 0;
+  // out = down(gates ⊙ up·x) (+ biases), gates: [tokens, count · neurons], not negative. Groups whose gates are all 0
+  // are not read; the result is as if they were.
+  virtual void neurons(Rows x, Rows gates, const NeuronGroups& m, Rows out) = 0;
   // The last rows of x through the head, capped if softcap > 0: the logits of the pass.
   virtual void logits(Rows x, const Weight& head, float softcap) = 0;
 
@@ -217,6 +232,15 @@ class Ops {
     Rows outputs;              // [tokens · used, width]
   };
   ExpertScratch expert_scratch(size_t tokens, size_t used, const ExpertMatrices& m, bool exact);
+
+  // What neurons() takes beside the weights.
+  struct NeuronScratch {
+    Q8Rows x8{};       // [tokens, width]; empty if no weight takes int8
+    Rows up;           // [tokens, all neurons]; empty without up
+    Rows hidden;       // [tokens, all neurons], of which those of groups that fire are used
+    Q8Rows hidden8{};  // the same
+  };
+  NeuronScratch neuron_scratch(size_t tokens, const NeuronGroups& m, bool exact);
 
  private:
   PassShape shape_;

@@ -52,11 +52,11 @@ Cost Outline::slice_cost(const std::vector<Piece>& pieces, const Step& step) con
   return cost;
 }
 
-// Cuts a step into slices of at most slot_bytes; every slice holds the same part of each of its tensors, so that the
-// rows of q, k and v (or gate and up) arrive together.
-void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const {
+// Cuts a step into slices of at most `most_bytes` (0: any number); every slice holds the same part of each of its
+// tensors, so that the rows of q, k and v (or gate and up) arrive together.
+void Outline::cut_step(const Step& step, uint64_t most_bytes, std::vector<std::vector<Piece>>& slices) const {
   uint64_t total = stored(step.pieces);
-  if (options_.slot_bytes == 0 || total <= options_.slot_bytes) {
+  if (most_bytes == 0 || total <= most_bytes) {
     slices.push_back(step.pieces);
     return;
   }
@@ -66,10 +66,9 @@ void Outline::cut_step(const Step& step, std::vector<std::vector<Piece>>& slices
     most_panels = std::max<uint64_t>(most_panels, (p.row_end + kPanelRows - 1) / kPanelRows);
   if (step.heads != 0) most_panels = step.heads;
   // Whole panels do not divide evenly: more slices until the largest fits.
-  for (uint64_t count = std::min((total + options_.slot_bytes - 1) / options_.slot_bytes, most_panels);; ++count) {
+  for (uint64_t count = std::min((total + most_bytes - 1) / most_bytes, most_panels);; ++count) {
     auto cut = step.heads != 0 ? cut_by_heads(step, count) : cut_into(step, count);
-    bool fits =
-        std::all_of(cut.begin(), cut.end(), [&](const auto& slice) { return stored(slice) <= options_.slot_bytes; });
+    bool fits = std::all_of(cut.begin(), cut.end(), [&](const auto& slice) { return stored(slice) <= most_bytes; });
     if (!fits && count < most_panels) continue;
     slices.insert(slices.end(), cut.begin(), cut.end());
     return;
@@ -121,17 +120,17 @@ Cost Outline::expected(Cost cost, const Demand& demand) {
 void Outline::close_part(const Demand& demand) {
   uint32_t number = 0;
   bool open = false;
+  const uint64_t most_bytes = demand.whole ? 0 : options_.slot_bytes;
   for (const Step& step : part_steps_) {
     std::vector<std::vector<Piece>> slices;
-    cut_step(step, slices);
+    cut_step(step, most_bytes, slices);
     std::vector<Slice> recorded;
     for (const auto& pieces : slices) {
       uint64_t bytes = stored(pieces);
       const Cost whole = slice_cost(pieces, step);
       Cost cost = expected(whole, demand);
       if (recorded.empty()) cost.activation_bytes += step.in_floats * sizeof(float);
-      bool fits =
-          open && (options_.slot_bytes == 0 || program_.blocks.back().storage_bytes + bytes <= options_.slot_bytes);
+      bool fits = open && (most_bytes == 0 || program_.blocks.back().storage_bytes + bytes <= most_bytes);
       if (!fits) {
         program_.blocks.push_back(
             {.name = fmt::format("{}/{}", part_name_, number++), .pieces = {}, .on_demand = demand.on_demand});
@@ -310,6 +309,8 @@ void Outline::latent_attention(const LatentCall& call, Rows q, Rows, Rows out) {
   elementwise(Operator::attention, q.rows * q.cols + out.rows * out.cols, 0);
 }
 
+void Outline::relu(Rows x) { elementwise(Operator::ffn, 2 * x.rows * x.cols, x.rows * x.cols); }
+
 void Outline::relu_squared(Rows x) { elementwise(Operator::ffn, 2 * x.rows * x.cols, 2 * x.rows * x.cols); }
 
 void Outline::glu(Gate gate, Rows g, Rows) {
@@ -377,6 +378,38 @@ void Outline::experts(Rows x, const Routing& routing, const ExpertMatrices& m, G
   const uint64_t visits = x.rows * routing.experts.cols;
   elementwise(Operator::experts, visits * (x.cols + 3 * hidden + 4 * out.cols),
               visits * (kGateFlops * hidden + 2 * out.cols));
+}
+
+// Each group is a part of its own, as an expert is, but never cut. That a pass touches it is reckoned as for experts.
+void Outline::neurons(Rows x, Rows gates, const NeuronGroups& m, Rows out) {
+  if (m.up_bias || m.down_bias) use({Op::add});
+  if ((m.up && uses_int8(m.up.type, options_.exact)) || uses_int8(m.down.type, options_.exact)) use({Op::quantize});
+  Frame frame(*this);
+  (void)neuron_scratch(x.rows, m, options_.exact);
+  if (!options_.record) return;
+  const std::string name = part_name_;
+  close_part();
+  const Demand demand{.on_demand = true,
+                      .chance = 1 - std::pow(1 - m.touched, static_cast<double>(x.rows)),
+                      .token_share = m.touched,
+                      .whole = true};
+  program_.expert_groups.push_back(
+      {.first_step = static_cast<uint32_t>(program_.steps.size()),
+       .experts = m.count,
+       .used = std::clamp(static_cast<uint32_t>(std::lround(m.touched * m.count)), 1u, m.count),
+       .held = true});
+  auto of = [](Weight w, uint32_t group) {
+    w.id += group;
+    return w;
+  };
+  for (uint32_t g = 0; g < m.count; ++g) {
+    part_name_ = fmt::format("{}.{}", name, g);
+    record(m.up ? std::vector<Weight>{of(m.up, g)} : std::vector<Weight>{}, x.rows, 0, Operator::ffn);
+    record({of(m.down, g)}, x.rows, 0, Operator::ffn);
+    close_part(demand);
+  }
+  part_name_ = name;
+  elementwise(Operator::ffn, 3 * gates.rows * gates.cols + out.rows * out.cols, gates.rows * gates.cols);
 }
 
 Program Outline::finish() && {

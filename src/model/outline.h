@@ -22,6 +22,7 @@ class Outline : public Ops {
   void rope(Rows x, const RopeCall& call) override;
   void attention(const AttentionCall& call, Rows q, Rows k, Rows v, Rows out) override;
   void latent_attention(const LatentCall& call, Rows q, Rows kv, Rows out) override;
+  void relu(Rows x) override;
   void relu_squared(Rows x) override;
   void glu(Gate gate, Rows g, Rows up) override;
   void add(Rows into, Rows x) override;
@@ -29,6 +30,7 @@ class Outline : public Ops {
   void scale_by_sigmoid(Rows x, Rows gate) override;
   Routing route(Rows logits, const RouteCall& call) override;
   void experts(Rows x, const Routing& routing, const ExpertMatrices& m, Gate gate, Rows out) override;
+  void neurons(Rows x, Rows gates, const NeuronGroups& m, Rows out) override;
   void logits(Rows x, const Weight& head, float softcap) override;
   void layer_norm(Rows x, Rows scale, Rows shift, float eps, Rows out) override;
   void gelu(Rows x) override;
@@ -61,13 +63,14 @@ class Outline : public Ops {
     bool on_demand = false;
     double chance = 1;       // that a pass visits the block
     double token_share = 1;  // of the tokens of the pass, on average over all passes
+    bool whole = false;      // its steps share one block, whatever the slots hold
   };
   void close_part() { close_part(Demand{}); }
   void close_part(const Demand& demand);
   static Cost expected(Cost cost, const Demand& demand);
   std::vector<std::vector<Piece>> cut_into(const Step& step, uint64_t count) const;
   std::vector<std::vector<Piece>> cut_by_heads(const Step& step, uint64_t count) const;
-  void cut_step(const Step& step, std::vector<std::vector<Piece>>& slices) const;
+  void cut_step(const Step& step, uint64_t most_bytes, std::vector<std::vector<Piece>>& slices) const;
   Cost slice_cost(const std::vector<Piece>& pieces, const Step& step) const;
   uint64_t stored(const std::vector<Piece>& pieces) const;
   void record(const std::vector<Weight>& weights, size_t tokens, size_t in_width, Operator op);

@@ -38,7 +38,7 @@ class PlainDecoder : public Model {
  private:
   Rows feed_forward(Ops& ops, Rows x, const FfnWeights& w) const {
     if (parts_.ffn == PlainFfn::relu_squared) return relu_squared_ffn(ops, x, w);
-    return gated_ffn(ops, x, w, parts_.ffn == PlainFfn::reglu ? Gate::relu : Gate::silu);
+    return parts_.ffn == PlainFfn::reglu ? relu_ffn(ops, x, w) : gated_ffn(ops, x, w, Gate::silu);
   }
   static void scale(Ops& ops, Rows x, float factor) {
     if (factor != 1) ops.scale(x, factor);
@@ -68,7 +68,10 @@ Result<PlainParts> load_plain_parts(ModelBuilder& b, const ModelConfig& c, const
     layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
     layer.attention = RIDGE_TRY(load_attention(b, c, il, needs.attention));
     layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
-    layer.ffn = RIDGE_TRY(needs.ffn == PlainFfn::relu_squared ? load_plain_ffn(b, c, il) : load_gated_ffn(b, c, il));
+    const auto load = needs.ffn == PlainFfn::swiglu  ? load_gated_ffn
+                      : needs.ffn == PlainFfn::reglu ? load_relu_ffn
+                                                     : load_plain_ffn;
+    layer.ffn = RIDGE_TRY(load(b, c, il));
     parts.layers.push_back(layer);
   }
   return parts;

@@ -17,8 +17,8 @@ std::span<const Architecture> architectures() {
       Architecture{"qwen3moe", make_qwen3moe}, Architecture{"gpt-oss", make_gpt_oss},
       Architecture{"plm", make_plm},           Architecture{"deepseek2", make_deepseek2},
       Architecture{"smollm3", make_smollm3},   Architecture{"granite", make_granite},
-      Architecture{"minicpm", make_minicpm},   Architecture{"reglu-llama", make_reglu_llama},
-      Architecture{"arcee", make_arcee},
+      Architecture{"minicpm", make_minicpm},   Architecture{"reglu-llama", make_reglu_llama, true},
+      Architecture{"arcee", make_arcee, true},
   };
   return kList;
 }

@@ -25,7 +25,11 @@ struct ExpertDemand {
   uint32_t per_token = 0;        // blocks of a layer that a token demands, the most of all layers
   uint64_t memory_bytes = 0;     // of all blocks on demand, as panels
   double storage_per_token = 0;  // bytes that a token demands of all layers
+  uint32_t at_once = 0;          // blocks of a layer that a pass may hold at the same time (neurons); 0: one
+  bool one_cache = false;        // for all layers, which admits by importance: no cache is too small for it
 };
+// Slots for blocks on demand without which no pass can run.
+uint32_t fewest_expert_slots(const Program& program);
 ExpertDemand expert_demand(const Program& program);
 
 struct ExpertSplit {

@@ -49,6 +49,7 @@ class Fitting {
     if (!known) {
       plan_.placement = {};
       plan_.placement.pinned.assign(program_.blocks.size(), pinned);
+      plan_.placement.expert_slots = fewest_expert_slots(program_);
       size_slots();
       known = {plan_.placement, StreamingSource::memory(program_, plan_.placement, input_.gathered, keep_gathered)};
     }
@@ -112,7 +113,11 @@ class Fitting {
   void provide_for_experts() {
     const uint64_t room = slot_room(program_, plan_.placement.pinned, SlotKind::on_demand);
     if (room == 0) return;
-    const ExpertDemand demand = expert_demand(program_);
+    ExpertDemand demand = expert_demand(program_);
+    // Pins of bundles would be chosen blindly; for experts one cache was not measured to be better.
+    const ExpertPolicy policy =
+        input_.expert_policy.value_or(demand.at_once > 0 ? ExpertPolicy::importance : ExpertPolicy::lru);
+    demand.one_cache = policy == ExpertPolicy::importance;
     uint64_t capacity = left();
     if (input_.most_pinned) capacity = std::min(capacity, *input_.most_pinned);
     const uint64_t in_order = program_.memory_bytes() - demand.memory_bytes;
@@ -124,12 +129,13 @@ class Fitting {
     }
     apply(split, demand);
     // The account counts in steps of 2 MiB; an estimate that was too large by one is corrected.
-    while (!settle(false) && split.cache > demand.per_token) {
+    const uint32_t least = demand.one_cache ? 1 : demand.per_token;
+    while (!settle(false) && split.cache > least) {
       --split.cache;
       apply(split, demand);
     }
     if (settle(false)) return;
-    apply({.room = split.room}, demand);
+    apply({.passing = fewest_expert_slots(program_), .room = split.room}, demand);
     (void)settle(false);
   }
 
@@ -137,6 +143,12 @@ class Fitting {
     plan_.placement.expert_cache = split.cache;
     plan_.placement.expert_slots = split.passing + split.cache * demand.layers;
     plan_.placement.expert_policy = split.policy;
+    if (input_.expert_policy && split.cache > 0) plan_.placement.expert_policy = *input_.expert_policy;
+    if (split.cache == 0) plan_.placement.expert_policy = ExpertPolicy::lru;
+    // One cache for all layers has no share of a layer to be used beside what passes by.
+    if (demand.at_once > 0 && plan_.placement.expert_policy == ExpertPolicy::importance) {
+      plan_.placement.expert_slots = demand.at_once + split.cache * demand.layers;
+    }
     plan_.expert_hits = split.hits;
     plan_.expert_room = split.room;
   }
@@ -155,10 +167,7 @@ class Fitting {
 uint64_t slot_room(const Program& program, const Block& block) {
   constexpr uint64_t kSlack = 64;
   uint64_t room = kSlack;
-  for (const Piece& p : block.pieces) {
-    const StoredTensor& t = program.tensors[p.tensor];
-    room += read_span(t.stored_offset(p.row_begin), t.stored_bytes(p.row_begin, p.row_end));
-  }
+  for (const JoinedPieces& read : joined_pieces(program, block)) room += read_span(read.offset, read.bytes);
   return round_up(room, kIoAlign);
 }
 

@@ -61,6 +61,32 @@ std::string hiding_sentence(const Plan& plan) {
                      ms(f.compute_s), ms(f.read_s));
 }
 
+std::string_view makes_room(ExpertPolicy policy) {
+  switch (policy) {
+    case ExpertPolicy::lru:
+      return "dropping the one used longest ago (lru)";
+    case ExpertPolicy::decayed_lfu:
+      return "dropping the one used least, older uses counting less (decayed lfu)";
+    case ExpertPolicy::importance:
+      break;
+  }
+  return "dropping what is least likely to be used, if that is less likely than what comes (importance)";
+}
+
+void explain_neurons(const Plan& plan, const ExpertDemand& demand, std::vector<std::string>& reasons) {
+  const Placement& p = plan.placement;
+  const uint64_t room = slot_room(plan.program, p.pinned, SlotKind::on_demand);
+  reasons.push_back(
+      fmt::format("up and down weights lie in {}, of which only those are read that have a neuron with a gate above 0: "
+                  "{} of a layer per token, if it is as was measured or assumed; {} of {}, of which {} hold what "
+                  "one pass uses of a layer",
+                  counted(demand.blocks, "bundle of neurons", "bundles of neurons"), demand.per_token,
+                  counted(p.expert_slots, "slot"), format_bytes(room), demand.at_once));
+  if (p.expert_cache == 0) return;
+  reasons.push_back(fmt::format("{} bundles stay where they are, {}", uint64_t{p.expert_cache} * demand.layers,
+                                makes_room(p.expert_policy)));
+}
+
 void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
   const uint64_t room = slot_room(plan.program, plan.placement.pinned, SlotKind::on_demand);
   if (room == 0) return;
@@ -70,6 +96,7 @@ void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
   for (BlockId b = 0; b < plan.program.blocks.size(); ++b) {
     pinned += plan.program.blocks[b].on_demand && p.pinned[b] ? 1 : 0;
   }
+  if (demand.at_once > 0) return explain_neurons(plan, demand, reasons);
   reasons.push_back(
       fmt::format("{} of {} pinned, after what every pass needs; the others come when a router chooses them, "
                   "through {} of {}: {} per token if all are chosen alike",
@@ -86,14 +113,12 @@ void explain_experts(const Plan& plan, std::vector<std::string>& reasons) {
               "size");
     return;
   }
-  reasons.push_back(fmt::format(
-      "each of {} keeps {} of its own, and makes room by {}; {:.0f} % of "
-      "visits to unpinned experts should need no read. What one pass wants beyond that passes "
-      "by and evicts nothing that the same pass uses",
-      counted(demand.layers, "layer"), counted(p.expert_cache, "expert block"),
-      p.expert_policy == ExpertPolicy::lru ? "dropping the one used longest ago (lru)"
-                                           : "dropping the one used least, older uses counting less (decayed lfu)",
-      plan.expert_hits * 100));
+  reasons.push_back(
+      fmt::format("each of {} keeps {} of its own, and makes room by {}; {:.0f} % of "
+                  "visits to unpinned experts should need no read. What one pass wants beyond that passes "
+                  "by and evicts nothing that the same pass uses",
+                  counted(demand.layers, "layer"), counted(p.expert_cache, "expert block"), makes_room(p.expert_policy),
+                  plan.expert_hits * 100));
 }
 
 void explain_streams(const Plan& plan, std::vector<std::string>& reasons) {

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "plan/candidates.h"
+#include "plan/expert_plan.h"
 #include "plan/fit.h"
 #include "plan/plan_reasons.h"
 
@@ -91,6 +92,7 @@ Account smallest_account(const PlanInput& input) {
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Program& program = candidates[i].program;
     Placement none{.pinned = std::vector<uint8_t>(program.blocks.size(), 0)};
+    none.expert_slots = fewest_expert_slots(program);
     none.slot_bytes = slot_room(program, none.pinned, SlotKind::in_order);
     consider(with_weights(input.fixed(program, input.batches.back()), program, none, input, false));
     Placement all{.pinned = std::vector<uint8_t>(program.blocks.size(), 1)};

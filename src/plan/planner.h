@@ -31,6 +31,7 @@ struct PlanInput {
   std::string needs_less = "give a smaller --context";  // what else helps where the budget does not suffice
   std::optional<uint64_t> most_pinned;                  // pin at most this much even where more would fit
   PinRule pins = PinRule::planned;                      // where not everything fits
+  std::optional<ExpertPolicy> expert_policy;            // of a cache of experts; none: by its size
   std::function<Program(uint64_t slot_bytes)> program;
   std::function<Account(const Program& program, uint32_t batch)> fixed;  // all that is not weights
   std::vector<uint32_t> batches;   // candidates for tokens per prompt pass, descending, not empty

@@ -12,6 +12,18 @@ std::string_view name_of(Operator op) {
   return kNames[static_cast<size_t>(op)];
 }
 
+std::string_view name_of(ExpertPolicy policy) {
+  switch (policy) {
+    case ExpertPolicy::lru:
+      return "lru";
+    case ExpertPolicy::decayed_lfu:
+      return "decayed-lfu";
+    case ExpertPolicy::importance:
+      break;
+  }
+  return "importance";
+}
+
 uint64_t StoredTensor::stored_bytes(uint32_t begin, uint32_t end) const {
   RIDGE_CHECK(begin % kPanelRows == 0 && begin <= end && end <= rows,
               "a piece starts at a panel and stays in its tensor");
@@ -78,6 +90,26 @@ std::vector<std::vector<BlockId>> Program::expert_blocks() const {
     }
   }
   return groups;
+}
+
+std::vector<JoinedPieces> joined_pieces(const Program& program, const Block& block) {
+  std::vector<JoinedPieces> reads;
+  for (size_t i = 0; i < block.pieces.size(); ++i) {
+    const Piece& piece = block.pieces[i];
+    const StoredTensor& t = program.tensors[piece.tensor];
+    const uint64_t offset = t.stored_offset(piece.row_begin), bytes = t.stored_bytes(piece.row_begin, piece.row_end);
+    const bool joins = !reads.empty() && t.layout == Layout::panels &&
+                       program.tensors[block.pieces[i - 1].tensor].layout == Layout::panels &&
+                       program.tensors[block.pieces[i - 1].tensor].file == t.file &&
+                       reads.back().offset + reads.back().bytes == offset;
+    if (joins) {
+      ++reads.back().count;
+      reads.back().bytes += bytes;
+    } else {
+      reads.push_back({.first = i, .count = 1, .offset = offset, .bytes = bytes});
+    }
+  }
+  return reads;
 }
 
 bool Placement::streams() const {

@@ -89,9 +89,17 @@ struct Slice {
   uint32_t first_piece = 0, piece_count = 0;
 };
 
-// The experts of one layer: steps first_step + 2e (gate and up) and the next one (down) are those of expert e.
+// The experts of one layer: steps first_step + 2e (gate and up) and the next one (down) are those of expert e. Groups
+// of neurons that may rest are kept as experts are: `used` is then what a token is expected to touch.
 struct ExpertGroup {
   uint32_t first_step = 0, experts = 0, used = 0;
+  bool held = false;  // a pass holds all that it uses of the layer at once (neurons), up to every one
+};
+
+// Pieces of a block that follow each other in one file.
+struct JoinedPieces {
+  size_t first = 0, count = 0;
+  uint64_t offset = 0, bytes = 0;
 };
 
 // The blocks of a model and the order in which one pass visits them.
@@ -116,9 +124,13 @@ struct Program {
   std::vector<std::vector<BlockId>> expert_blocks() const;
 };
 
+// The pieces of a block as the fewest reads that have nothing between them: panels that follow each other.
+std::vector<JoinedPieces> joined_pieces(const Program& program, const Block& block);
+
 // What makes room in a layer's cache of experts: the one used longest ago, or the one used least, where each use counts
-// half as much after a while.
-enum class ExpertPolicy : uint8_t { lru, decayed_lfu };
+// half as much after a while. Or one cache for all layers, of what is likeliest to be used (memory/cache_manager.h).
+enum class ExpertPolicy : uint8_t { lru, decayed_lfu, importance };
+std::string_view name_of(ExpertPolicy policy);  // "lru", "decayed-lfu", "importance"
 
 // Which blocks stay in memory, and what the others stream through. Made by the planner, obeyed by a weight source.
 struct Placement {
@@ -126,7 +138,7 @@ struct Placement {
   uint64_t slot_bytes = 0;      // of one stream slot, 0 if nothing streams
   uint32_t slots = 2;
   uint32_t expert_slots = 2;  // for blocks on demand that are not pinned; they do not use the others
-  uint32_t expert_cache = 0;  // of these, how many each expert group keeps for itself; the rest is for what passes by
+  uint32_t expert_cache = 0;  // of these, how many each expert group has on average; the rest is for what passes by
   ExpertPolicy expert_policy = ExpertPolicy::lru;
   // By BlockId, or empty for none: pinned blocks that may be given back while running. The slots then have room for
   // each of them, too. Never a block on demand, or one of a gathered tensor.

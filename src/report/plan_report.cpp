@@ -168,7 +168,7 @@ Json plan_json(const PlanStudy& study, bool blocks) {
   j["slots"] = {{"count", plan.placement.slots}, {"bytes", plan.placement.slot_bytes}};
   j["experts"] = {{"slots", plan.placement.expert_slots},
                   {"cache_per_layer", plan.placement.expert_cache},
-                  {"policy", plan.placement.expert_policy == ExpertPolicy::lru ? "lru" : "decayed-lfu"},
+                  {"policy", name_of(plan.placement.expert_policy)},
                   {"expected_hits", plan.expert_hits}};
   j["pins"] = {{"exact", plan.pins_exact}, {"gap", plan.pin_gap}};
   j["decode"] = forecast_json(plan.decode);

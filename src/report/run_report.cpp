@@ -89,6 +89,8 @@ RunFigures run_figures(const Engine& engine) {
   if (s.visits > 0) f.hit_ratio = static_cast<double>(s.pinned_visits) / static_cast<double>(s.visits);
   f.experts_asked = s.experts_asked;
   f.experts_passed = s.experts_passed;
+  const NeuronUse& neurons = engine.neuron_use();
+  if (neurons.groups > 0) f.neuron_share = static_cast<double>(neurons.touched) / static_cast<double>(neurons.groups);
   if (s.experts_asked > 0)
     f.expert_hit_ratio = static_cast<double>(s.expert_hits) / static_cast<double>(s.experts_asked);
   double bound_s = engine.plan().bound.seconds();
@@ -147,9 +149,14 @@ std::string run_table(const Engine& engine) {
   row("storage", fmt::format("{} read, {:.2f} GB/s, {}", format_bytes(f.bytes_read), f.storage_gb_per_s,
                              roof(f.storage_roof_share, engine.rates().storage, engine.rates().storage_measured)));
   row("found in memory", fmt::format("{:.1f} % of block visits", f.hit_ratio * 100));
+  const NeuronUse& neurons = engine.neuron_use();
+  if (neurons.groups > 0) {
+    row("neurons", fmt::format("{:.1f} % of {} touched: the others were not read", 100 * f.neuron_share,
+                               counted(neurons.groups, "bundle", "bundles")));
+  }
   if (f.experts_asked > 0) {
-    row("experts",
-        fmt::format("{:.1f} % of {} in a slot; {} of the rest passed by their layer's cache", f.expert_hit_ratio * 100,
+    row(neurons.groups > 0 ? "bundles" : "experts",
+        fmt::format("{:.1f} % of {} in a slot; {} of the rest passed by the cache", f.expert_hit_ratio * 100,
                     counted(f.experts_asked, "unpinned block was", "unpinned blocks were"), f.experts_passed));
   }
   row("waiting for storage", fmt::format("{:.1f} % of the time", f.wait_share * 100));
@@ -171,6 +178,30 @@ std::string run_table(const Engine& engine) {
   return text;
 }
 
+namespace {
+
+// What of the plan says how many bytes a pass reads: for the comparison with a replay of recorded visits.
+nlohmann::ordered_json placement_json(const Engine& engine) {
+  const Plan& plan = engine.plan();
+  const Placement& p = plan.placement;
+  uint64_t in_order = 0, streamed = 0;
+  std::vector<BlockId> pinned;
+  for (const Visit& v : plan.program.visits) {
+    const bool on_demand = plan.program.blocks[v.block].on_demand;
+    if (p.pinned[v.block] && on_demand) pinned.push_back(v.block);
+    if (p.pinned[v.block] || on_demand) continue;
+    in_order += plan.program.blocks[v.block].storage_bytes;
+    ++streamed;
+  }
+  if (streamed <= p.slots) in_order = 0;  // read once, they stay
+  return {{"in_order_bytes_per_pass", in_order},
+          {"cached_blocks", uint64_t{p.expert_cache} * plan.program.expert_groups.size()},
+          {"cache_policy", name_of(p.expert_policy)},
+          {"pinned_on_demand", pinned}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json run_json(const Engine& engine) {
   RunFigures f = run_figures(engine);
   return {{"load_s", f.load_s},
@@ -190,6 +221,8 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"experts_asked", f.experts_asked},
           {"expert_hit_ratio", f.expert_hit_ratio},
           {"experts_passed", f.experts_passed},
+          {"neurons_touched", f.neuron_share},
+          {"placement", placement_json(engine)},
           {"wait_share", f.wait_share},
           {"memory_gb_per_s", f.memory_gb_per_s},
           {"read_roof_share", f.read_roof_share},

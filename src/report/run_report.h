@@ -24,6 +24,7 @@ struct RunFigures {
   uint64_t experts_asked = 0;     // visits to unpinned blocks of experts …
   double expert_hit_ratio = 0;    // … found in a slot …
   uint64_t experts_passed = 0;    // … or read past the cache of their layer
+  double neuron_share = 0;        // of bundles of neurons that passes came by, those that were touched
   double bound_tokens_per_s = 0;  // of decoding, by the plan's rates
   double bound_share = 0;         // decode speed against it
   double read_roof_share = 0;     // memory rate of decoding against the probe's read roof

@@ -112,7 +112,7 @@ def shown_prompt():
 
 
 def helps():
-    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "bench", "kernels", "probe", "plan", "sim", "ladder", "doctor",
+    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "importance", "bench", "kernels", "probe", "plan", "sim", "ladder", "doctor",
                     "pack", "models"):
         text = run(command, "--help").stdout
         check("Exit codes:" in text and "-q" in text and "-v" in text and "Excludes:" not in text, f"ridge {command} --help: {text[-300:]}")
