@@ -136,8 +136,9 @@ class Neurons : public testing::TestWithParam<NeuronCase> {
     use_ = engine.value()->neuron_use();
     stats_ = engine.value()->source().stats();
     placement_ = engine.value()->plan().placement;
-    in_order_ = 0;
-    for (const Block& b : engine.value()->plan().program.blocks) in_order_ += b.on_demand ? 0 : b.memory_bytes;
+    in_order_ = on_demand_ = 0;
+    for (const Block& b : engine.value()->plan().program.blocks)
+      (b.on_demand ? on_demand_ : in_order_) += b.memory_bytes;
     return logits;
   }
 
@@ -147,7 +148,7 @@ class Neurons : public testing::TestWithParam<NeuronCase> {
   NeuronUse use_;
   SourceStats stats_;
   Placement placement_;
-  uint64_t in_order_ = 0;
+  uint64_t in_order_ = 0, on_demand_ = 0;  // bytes
 };
 
 TEST_P(Neurons, SameBytesAsDense) {
@@ -176,14 +177,14 @@ TEST_P(Neurons, EveryIsaAndExactNumerics) {
 
 TEST_P(Neurons, EveryPlacementPolicyAndIoEngine) {
   (void)run("bundled.ridge", {.threads = 2, .most_pinned = 0});
-  const uint64_t in_order = in_order_;
-  for (const uint64_t pinned : {uint64_t{0}, in_order + (uint64_t{96} << 10), in_order + (uint64_t{400} << 10)}) {
+  const uint64_t in_order = in_order_, some = on_demand_ / 4;
+  for (const uint64_t pinned : {uint64_t{0}, in_order + some, in_order + 3 * some}) {
     for (const auto policy : {std::optional<ExpertPolicy>(), std::optional(ExpertPolicy::importance)}) {
       for (const IoKind io : {IoKind::automatic, IoKind::buffered}) {
         EXPECT_TRUE(equal_logits(
             run("bundled.ridge", {.threads = 2, .io = io, .most_pinned = pinned, .expert_policy = policy}, 4), want_))
             << pinned << " pinned";
-        EXPECT_TRUE(placement_.streams());
+        EXPECT_TRUE(placement_.streams()) << pinned << " pinned of " << in_order + on_demand_;
       }
     }
   }
