@@ -5,7 +5,7 @@
 // all else is touched by every token. Sensitivity is estimated from the mean squares of what the block's last matrix is
 // multiplied by, as llama.cpp's quantisers weight errors of a weight w in column j of a row (ggml-quants):
 // E[x_j²] · √(σ² + w²), σ² the mean square of the row; the error of a block that is left out is w itself. leave_out()
-// measures what that estimate is worth. Not for: deciding (memory/, `ridge pack --map`).
+// measures what that estimate is worth. Not for: deciding (memory/).
 //
 //   ActivationStats stats;                                               // as EngineOptions::probe
 //   RIDGE_TRY(read_task(*engine, stats, {"all", ids}, window));
