@@ -19,7 +19,10 @@ import pathlib
 import struct
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    np = None
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests/cli"))
@@ -85,6 +88,8 @@ def main():
     p.add_argument("--heads", type=int, default=16)
     p.add_argument("--kv-heads", type=int, default=4)
     a = p.parse_args()
+    if np is None:
+        sys.exit("relu_model.py: needs numpy: pip install numpy")
     arch = "llama" if a.dense else "reglu-llama"
     rng = np.random.default_rng(1)
     on = student_blocks(a)
