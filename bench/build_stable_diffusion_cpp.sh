@@ -26,21 +26,8 @@ fi
 mkdir -p "$dir/src"
 tar xzf "$dir/$archive" -C "$dir/src" --strip-components=1
 
-granted=" $(grep -m 1 -E '^(flags|Features)' /proc/cpuinfo | cut -d: -f2) "
-has() { case "$granted" in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
-flags=(-DGGML_NATIVE=ON)
-if [ "$(uname -m)" = x86_64 ]; then
-  believed=$(g++ -march=native -Q --help=target | awk '/-mamx-tile/ {print $2}')
-  if [ "$believed" = "[enabled]" ] && ! has amx_tile; then
-    echo "build_stable_diffusion_cpp: the compiler believes in AMX, which is not granted here: explicit features instead" >&2
-    flags=(-DGGML_NATIVE=OFF)
-    # CMake's name and /proc/cpuinfo's.
-    for pair in SSE42:sse4_2 AVX:avx AVX2:avx2 FMA:fma F16C:f16c BMI2:bmi2 AVX_VNNI:avx_vnni AVX512:avx512f \
-      AVX512_VBMI:avx512vbmi AVX512_VNNI:avx512_vnni AVX512_BF16:avx512_bf16; do
-      if has "${pair#*:}"; then flags+=("-DGGML_${pair%%:*}=ON"); else flags+=("-DGGML_${pair%%:*}=OFF"); fi
-    done
-  fi
-fi
+printed=$("$(dirname "$(readlink -f "$0")")/ggml_flags.sh")
+mapfile -t flags <<< "$printed"
 cmake -S "$dir/src/vendor/stable-diffusion.cpp" -B "$dir/build" -DCMAKE_BUILD_TYPE=Release "${flags[@]}" \
   -DSD_BUILD_EXAMPLES=ON -DSD_WEBP=OFF -DSD_WEBM=OFF >&2
 nice cmake --build "$dir/build" -j"$(nproc)" --target sd-cli >&2
