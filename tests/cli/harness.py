@@ -91,8 +91,9 @@ def main(test):
         test()
     except Skip as reason:
         skipped = str(reason)
-    for failure in failures:
-        print("FAILED", failure)
+    finally:  # what ends a test early is often the second failure
+        for failure in failures:
+            print("FAILED", failure)
     if failures:
         sys.exit(1)
     if skipped:
