@@ -69,18 +69,18 @@ void change_layers(Metadata& metadata, const std::string& architecture, uint64_t
 }
 
 // A tensor of the new file, and the one of the old file whose bytes it has.
-struct Plan {
+struct MadeTensors {
   std::vector<GgufTensor> tensors;
   std::vector<const GgufTensor*> sources;
 };
 
-Plan plan_of(const Gguf& file, uint64_t before, const ModelChange& change) {
-  Plan plan;
+MadeTensors tensors_of(const Gguf& file, uint64_t before, const ModelChange& change) {
+  MadeTensors made;
   auto add = [&](const GgufTensor& source, std::string name) {
-    plan.tensors.push_back(source);
-    plan.tensors.back().name = std::move(name);
-    plan.tensors.back().type = type_of(source, change);
-    plan.sources.push_back(&source);
+    made.tensors.push_back(source);
+    made.tensors.back().name = std::move(name);
+    made.tensors.back().type = type_of(source, change);
+    made.sources.push_back(&source);
   };
   for (const GgufTensor& t : file.tensors()) {
     const auto name = layer_of(t.name);
@@ -91,7 +91,7 @@ Plan plan_of(const Gguf& file, uint64_t before, const ModelChange& change) {
     for (uint64_t il = name->layer; il < change.layers; il += before)
       add(t, fmt::format("blk.{}.{}", il, name->suffix));
   }
-  return plan;
+  return made;
 }
 
 Result<void> copy_tensor(const Gguf& file, const GgufTensor& from, const GgufTensor& to, MadeFile& out) {
@@ -174,11 +174,11 @@ Result<MadeModel> change_model(const std::string& path, const ModelChange& chang
   }
   for (const std::string& key : words) metadata.erase(key);
   metadata.entries()["general.name"] = options.name;
-  Plan plan = plan_of(file, before, change);
-  MadeFile out = RIDGE_TRY(MadeFile::create(metadata, plan.tensors, options));
-  for (size_t i = 0; i < plan.tensors.size(); ++i) {
-    RIDGE_TRY(out.pad_to(plan.tensors[i].offset));
-    RIDGE_TRY(copy_tensor(file, *plan.sources[i], plan.tensors[i], out));
+  MadeTensors made = tensors_of(file, before, change);
+  MadeFile out = RIDGE_TRY(MadeFile::create(metadata, made.tensors, options));
+  for (size_t i = 0; i < made.tensors.size(); ++i) {
+    RIDGE_TRY(out.pad_to(made.tensors[i].offset));
+    RIDGE_TRY(copy_tensor(file, *made.sources[i], made.tensors[i], out));
   }
   return MadeModel(RIDGE_TRY(std::move(out).spool()));
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kLargest = uint64_t{1} << 32;
 constexpr size_t kMostNumbers = 1000;
 
-struct Range {
+struct Progression {
   uint64_t first = 0, last = 0, step = 1;
   bool multiplies = false;  // by `step`, else adds it
 };
@@ -32,10 +32,10 @@ bool take(std::string_view& text, char c) {
 }
 
 // nullopt: not understood.
-std::optional<Range> parse_range(std::string_view part) {
+std::optional<Progression> parse_range(std::string_view part) {
   auto first = take_number(part);
   if (!first) return std::nullopt;
-  Range range{.first = *first, .last = *first};
+  Progression range{.first = *first, .last = *first};
   if (take(part, '-')) {
     auto last = take_number(part);
     if (!last) return std::nullopt;

@@ -46,7 +46,8 @@ Result<distill::TrainReport> start_training(const distill::DistillJob&, const di
     return io_error(fmt::format("{}: cannot be started ({})", program.string(), std::strerror(errno)));
   }
   return io_error(
-      "training needs libtorch, which is not part of this build: run scripts/setup --distill (it installs libtorch-dev) "
+      "training needs libtorch, which is not part of this build: run scripts/setup --distill (it installs "
+      "libtorch-dev) "
       "and scripts/build, and start build/release/bin/ridge");
 }
 

@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostMeta = kGiB;  // the largest vocabularies have 20 MB
-constexpr size_t kReadChunk = kMiB;
+constexpr size_t kVerifiedAtOnce = kMiB;
 
 int64_t modified_ns(const struct stat& info) {
   return static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
@@ -306,8 +306,8 @@ Result<void> verify_ridge_pack(const std::string& path) {
            std::pair(pack.tensors[b].offset, pack.tensors[b].bytes);
   });
 
-  FileStream in = RIDGE_TRY(FileStream::open(path, {.chunk_bytes = kReadChunk}));
-  std::vector<uint8_t> piece(kReadChunk);
+  FileStream in = RIDGE_TRY(FileStream::open(path, {.chunk_bytes = kVerifiedAtOnce}));
+  std::vector<uint8_t> piece(kVerifiedAtOnce);
   Progress bar("verifying " + fs::path(path).filename().string(), in.size(), ProgressUnit::bytes);
   for (size_t i : order) {
     const PackedTensor& t = pack.tensors[i];

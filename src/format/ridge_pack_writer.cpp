@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // Rows and panels of one piece together; with the stream's buffer well below the 16 MiB that a pack may take.
 constexpr uint64_t kPieceBytes = 8 * kMiB;
-constexpr size_t kReadChunk = kMiB;
+constexpr size_t kCopiedAtOnce = kMiB;
 constexpr std::string_view kUpMatrix = ".ffn_up.weight", kDownMatrix = ".ffn_down.weight";
 
 template <class T>
@@ -247,7 +247,7 @@ Result<void> PackWriter::write_meta(OutputFile& out) {
 Result<void> PackWriter::write_rows(OutputFile& out, FileStream& in, size_t tensor) {
   PackedTensor& packed = tensors_[tensor];
   Hasher hasher;
-  rows_.resize(std::max<size_t>(rows_.size(), kReadChunk));
+  rows_.resize(std::max<size_t>(rows_.size(), kCopiedAtOnce));
   for (uint64_t done = 0; done < packed.bytes;) {
     size_t n = static_cast<size_t>(std::min<uint64_t>(packed.bytes - done, rows_.size()));
     RIDGE_TRY(in.read(rows_.data(), n));
@@ -340,7 +340,7 @@ Result<void> PackWriter::write_bundled(OutputFile& out, size_t tensor, uint64_t 
 
 // Two matrices were written into each region, in no order of the file.
 Result<void> PackWriter::hash_bundles(const OutputFile& out) {
-  std::vector<uint8_t> piece(kReadChunk);
+  std::vector<uint8_t> piece(kCopiedAtOnce);
   for (PackedTensor& t : tensors_) {
     if (!t.bundled) continue;
     Hasher hasher;
@@ -364,7 +364,7 @@ Result<void> PackWriter::write_tensors(OutputFile& out, uint32_t file) {
   }
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return source_.tensors()[a].offset < source_.tensors()[b].offset; });
-  FileStream in = RIDGE_TRY(FileStream::open(source_.files()[file].path, {.chunk_bytes = kReadChunk}));
+  FileStream in = RIDGE_TRY(FileStream::open(source_.files()[file].path, {.chunk_bytes = kCopiedAtOnce}));
   for (size_t i : order) {
     const GgufTensor& t = source_.tensors()[i];
     if (t.bytes == 0) {

@@ -10,7 +10,7 @@
 namespace ridge {
 namespace {
 
-struct Layer {
+struct DeepSeek2Layer {
   VectorRef attn_norm, ffn_norm;
   MlaWeights attention;
   bool dense = false;
@@ -24,7 +24,7 @@ class Deepseek2 : public Model {
     float eps = config_.norm_eps;
     Rows x = ops.embed(embedding_);
     for (uint32_t il = 0; il < layers_.size(); ++il) {
-      const Layer& w = layers_[il];
+      const DeepSeek2Layer& w = layers_[il];
       Frame frame(ops);
       ops.part(layer_name(il, "attn"));
       ops.add(x, mla_attention(ops, ops.rms_norm(x, w.attn_norm, eps), w.attention, spec_, il));
@@ -43,7 +43,7 @@ class Deepseek2 : public Model {
     uint32_t dense = RIDGE_TRY(b.integer("leading_dense_block_count", 0));
     if (dense < c.layers) experts_ = RIDGE_TRY(read_experts_spec(b, {}));
     for (uint32_t il = 0; il < c.layers; ++il) {
-      Layer layer;
+      DeepSeek2Layer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
       layer.attention = RIDGE_TRY(load_mla(b, c, il, spec_));
       layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
@@ -75,7 +75,7 @@ class Deepseek2 : public Model {
     return rope;
   }
 
-  std::vector<Layer> layers_;
+  std::vector<DeepSeek2Layer> layers_;
   MlaSpec spec_;
   ExpertsSpec experts_;
   VectorRef output_norm_;

@@ -10,7 +10,7 @@
 namespace ridge {
 namespace {
 
-struct Layer {
+struct GemmaLayer {
   VectorRef attn_norm, post_attention_norm, ffn_norm, post_ffn_norm;
   AttentionWeights attention;
   AttentionSpec spec;
@@ -31,7 +31,7 @@ class Gemma : public Model {
     Rows x = ops.embed(embedding_);
     ops.scale(x, std::sqrt(static_cast<float>(config_.width)));
     for (uint32_t il = 0; il < layers_.size(); ++il) {
-      const Layer& w = layers_[il];
+      const GemmaLayer& w = layers_[il];
       Frame frame(ops);
       ops.part(layer_name(il, "attn"));
       Rows a = self_attention(ops, ops.rms_norm(x, w.attn_norm, eps), w.attention, w.spec, il);
@@ -49,7 +49,7 @@ class Gemma : public Model {
     rope_tables_ = std::move(ropes);
     RIDGE_TRY(b.ends(*this, output_norm_));
     for (uint32_t il = 0; il < c.layers; ++il) {
-      Layer layer;
+      GemmaLayer layer;
       layer.spec = variant.specs[il];
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
       layer.attention = RIDGE_TRY(load_attention(b, c, il, variant.needs));
@@ -65,7 +65,7 @@ class Gemma : public Model {
   }
 
  private:
-  std::vector<Layer> layers_;
+  std::vector<GemmaLayer> layers_;
   VectorRef output_norm_;
   float final_softcap_ = 0;
 };

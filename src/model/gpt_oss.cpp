@@ -7,7 +7,7 @@
 namespace ridge {
 namespace {
 
-struct Layer {
+struct GptOssLayer {
   VectorRef attn_norm, post_attention_norm;
   AttentionWeights attention;
   AttentionSpec spec;
@@ -19,7 +19,7 @@ class GptOss : public Model {
   void forward(Ops& ops) const override {
     Rows x = ops.embed(embedding_);
     for (uint32_t il = 0; il < layers_.size(); ++il) {
-      const Layer& w = layers_[il];
+      const GptOssLayer& w = layers_[il];
       Frame frame(ops);
       ops.part(layer_name(il, "attn"));
       ops.add(x, self_attention(ops, ops.rms_norm(x, w.attn_norm, config_.norm_eps), w.attention, w.spec, il));
@@ -40,7 +40,7 @@ class GptOss : public Model {
     rope_tables_.push_back(rope);
     const uint32_t window = RIDGE_TRY(b.require("attention.sliding_window"));
     for (uint32_t il = 0; il < c.layers; ++il) {
-      Layer layer;
+      GptOssLayer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
       layer.attention = RIDGE_TRY(load_attention(b, c, il, {.biases = true}));
       layer.attention.sinks = RIDGE_TRY(b.vector(layer_name(il, "attn_sinks.weight"), c.heads));
@@ -56,7 +56,7 @@ class GptOss : public Model {
   }
 
  private:
-  std::vector<Layer> layers_;
+  std::vector<GptOssLayer> layers_;
   ExpertsSpec experts_;
   VectorRef output_norm_;
 };

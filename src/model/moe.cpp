@@ -8,7 +8,7 @@
 namespace ridge {
 namespace {
 
-struct Layer {
+struct MoeLayer {
   VectorRef attn_norm, ffn_norm;
   AttentionWeights attention;
   ExpertsWeights experts;
@@ -25,7 +25,7 @@ class ExpertDecoder : public Model {
   void forward(Ops& ops) const override {
     Rows x = ops.embed(embedding_);
     for (uint32_t il = 0; il < layers_.size(); ++il) {
-      const Layer& w = layers_[il];
+      const MoeLayer& w = layers_[il];
       Frame frame(ops);
       ops.part(layer_name(il, "attn"));
       ops.add(x, self_attention(ops, ops.rms_norm(x, w.attn_norm, config_.norm_eps), w.attention, spec_, il));
@@ -45,7 +45,7 @@ class ExpertDecoder : public Model {
     rope.factors = RIDGE_TRY(b.optional_vector("rope_freqs.weight", static_cast<uint32_t>(rope.config.rot / 2)));
     rope_tables_.push_back(rope);
     for (uint32_t il = 0; il < c.layers; ++il) {
-      Layer layer;
+      MoeLayer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
       layer.attention = RIDGE_TRY(load_attention(b, c, il, kind.needs));
       layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
@@ -57,7 +57,7 @@ class ExpertDecoder : public Model {
   }
 
  private:
-  std::vector<Layer> layers_;
+  std::vector<MoeLayer> layers_;
   AttentionSpec spec_;
   ExpertsSpec experts_;
   VectorRef output_norm_;

@@ -10,6 +10,9 @@
 
 namespace ridge {
 
+// Operations of one element, as the polynomials in kernels/ count (a fused multiply-add is 2).
+inline constexpr uint64_t kExpFlops = 20;
+
 class Outline : public Ops {
  public:
   Outline(const Model& model, const PassShape& shape, const ProgramOptions& options);

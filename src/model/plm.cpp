@@ -6,7 +6,7 @@
 namespace ridge {
 namespace {
 
-struct Layer {
+struct PlmLayer {
   VectorRef attn_norm, ffn_norm;
   MlaWeights attention;
   FfnWeights ffn;
@@ -18,7 +18,7 @@ class Plm : public Model {
     float eps = config_.norm_eps;
     Rows x = ops.embed(embedding_);
     for (uint32_t il = 0; il < layers_.size(); ++il) {
-      const Layer& w = layers_[il];
+      const PlmLayer& w = layers_[il];
       Frame frame(ops);
       ops.part(layer_name(il, "attn"));
       ops.add(x, mla_attention(ops, ops.rms_norm(x, w.attn_norm, eps), w.attention, spec_, il));
@@ -36,7 +36,7 @@ class Plm : public Model {
     rope.config.linear_factor = RIDGE_TRY(linear_rope_factor(b));
     rope_tables_.push_back(rope);
     for (uint32_t il = 0; il < c.layers; ++il) {
-      Layer layer;
+      PlmLayer layer;
       layer.attn_norm = RIDGE_TRY(b.vector(layer_name(il, "attn_norm.weight"), c.width));
       layer.attention = RIDGE_TRY(load_mla(b, c, il, spec_));
       layer.ffn_norm = RIDGE_TRY(b.vector(layer_name(il, "ffn_norm.weight"), c.width));
@@ -48,7 +48,7 @@ class Plm : public Model {
   }
 
  private:
-  std::vector<Layer> layers_;
+  std::vector<PlmLayer> layers_;
   MlaSpec spec_;
   VectorRef output_norm_;
 };

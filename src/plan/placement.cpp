@@ -20,7 +20,7 @@ uint64_t pin_bytes(const Program& program, BlockId block) {
 }
 
 // A block of the program's order: all that a choice depends on.
-struct Candidate {
+struct PinCandidate {
   BlockId block = 0;
   uint32_t kind = 0;  // blocks of a kind differ in nothing but their place
   double compute = 0, read = 0;
@@ -31,7 +31,7 @@ struct Kind {
 };
 
 struct Choice {
-  std::vector<Candidate> order;  // of first visits
+  std::vector<PinCandidate> order;  // of first visits
   std::vector<Kind> kinds;
   double compute = 0;  // of the whole pass, experts included
 };
@@ -71,7 +71,7 @@ std::vector<uint8_t> spread_by_kind(const Choice& c, size_t blocks, double phase
   constexpr double kGolden = 0.6180339887498949;  // multiples of it fill [0, 1) evenly
   std::vector<uint8_t> pinned(blocks, 0);
   std::vector<uint32_t> met(c.kinds.size(), 0);
-  for (const Candidate& b : c.order) {
+  for (const PinCandidate& b : c.order) {
     const Kind& kind = c.kinds[b.kind];
     const double share = static_cast<double>(kind.pinned) / kind.members;
     const double offset = std::fmod(phase + kGolden * b.kind, 1.0);
@@ -85,15 +85,15 @@ std::vector<uint8_t> spread_by_kind(const Choice& c, size_t blocks, double phase
 // Along the pass: a block streams if what was read so far is behind the share of the time that has passed.
 std::vector<uint8_t> spread_by_time(const Choice& c, size_t blocks, double phase) {
   double to_read = 0;
-  for (const Candidate& b : c.order) {
+  for (const PinCandidate& b : c.order) {
     const Kind& kind = c.kinds[b.kind];
     to_read += b.read * (kind.members - kind.pinned) / kind.members;
   }
   std::vector<uint8_t> pinned(blocks, 0);
   std::vector<Kind> left = c.kinds;
   double read = 0, computed = 0, of_order = 0;
-  for (const Candidate& b : c.order) of_order += b.compute;
-  for (const Candidate& b : c.order) {
+  for (const PinCandidate& b : c.order) of_order += b.compute;
+  for (const PinCandidate& b : c.order) {
     Kind& kind = left[b.kind];
     const double due = of_order > 0 ? to_read * (computed + b.compute / 2) / of_order : 0;
     const bool behind = read + b.read * (0.5 - phase) <= due;
@@ -114,14 +114,14 @@ std::vector<uint8_t> spread_by_time(const Choice& c, size_t blocks, double phase
 std::vector<uint8_t> spread_any_kind(const Program& program, const Choice& c, uint64_t capacity, double phase) {
   uint64_t bytes = 0, used = 0;
   double to_read = 0, of_order = 0, read = 0, computed = 0;
-  for (const Candidate& b : c.order) {
+  for (const PinCandidate& b : c.order) {
     bytes += pin_bytes(program, b.block);
     to_read += b.read;
     of_order += b.compute;
   }
   if (bytes > 0) to_read *= 1 - std::min(1.0, static_cast<double>(capacity) / static_cast<double>(bytes));
   std::vector<uint8_t> pinned(program.blocks.size(), 0);
-  for (const Candidate& b : c.order) {
+  for (const PinCandidate& b : c.order) {
     const double due = of_order > 0 ? to_read * (computed + b.compute / 2) / of_order : 0;
     const bool fits = used + pin_bytes(program, b.block) <= capacity;
     if (fits && read + b.read * (0.5 - phase) > due) {
@@ -153,13 +153,13 @@ class Exchange {
   void improve(std::vector<uint8_t>& pinned, double& seconds) {
     constexpr double kGoodEnough = 1 + 1e-4;
     used_ = 0;
-    for (const Candidate& b : choice_.order) used_ += pinned[b.block] ? bytes(b) : 0;
+    for (const PinCandidate& b : choice_.order) used_ += pinned[b.block] ? bytes(b) : 0;
     while (tries_ > 0 && seconds > floor_of(models_, pinned) * kGoodEnough && improve_once(pinned, seconds)) {
     }
   }
 
  private:
-  uint64_t bytes(const Candidate& b) const { return pin_bytes(program_, b.block); }
+  uint64_t bytes(const PinCandidate& b) const { return pin_bytes(program_, b.block); }
 
   bool improve_once(std::vector<uint8_t>& pinned, double& seconds) {
     const std::vector<double> waits = models_.decode->waits({.pinned = pinned, .expert_hits = models_.expert_hits});
@@ -198,7 +198,7 @@ class Exchange {
 
   // Streams one and pins the other; `from` == `to`: pins it in exchange for nothing. False if that is no better.
   bool attempt(size_t from, size_t to, std::vector<uint8_t>& pinned, double& seconds) {
-    const Candidate &out = choice_.order[from], &in = choice_.order[to];
+    const PinCandidate &out = choice_.order[from], &in = choice_.order[to];
     const uint64_t after = used_ + bytes(in) - (from == to ? 0 : bytes(out));
     if (after > capacity_ || tries_ == 0) return false;
     --tries_;
@@ -263,7 +263,7 @@ void fill_kinds(const Program& program, const PassModels& models, const BlockTim
     for (size_t b = 0; b < saved.size(); ++b) saved[b] += prompt.saved[b] / models.prompt_tokens;
   }
   std::vector<KnapsackItem> items;
-  for (const Candidate& b : c.order) {
+  for (const PinCandidate& b : c.order) {
     items.push_back({.value = saved[b.block], .bytes = pin_bytes(program, b.block)});
   }
   const KnapsackResult r = solve_knapsack(items, capacity, {.most_steps = kKnapsackSteps});

@@ -12,20 +12,18 @@
 namespace ridge {
 namespace {
 
-using Json = nlohmann::json;
-
 // Samples as the rank test takes them; empty if they are not.
-std::vector<double> samples_of(const Json& json) {
+std::vector<double> samples_of(const nlohmann::json& json) {
   std::vector<double> samples;
   if (!json.is_array() || json.size() > kMostRanked) return {};
-  for (const Json& value : json) {
+  for (const nlohmann::json& value : json) {
     if (!value.is_number()) return {};
     samples.push_back(value.get<double>());
   }
   return samples;
 }
 
-Json parsed(std::string_view text) { return Json::parse(text.begin(), text.end(), nullptr, false); }
+nlohmann::json parsed(std::string_view text) { return nlohmann::json::parse(text.begin(), text.end(), nullptr, false); }
 
 // The run of a label or a number, a row per result.
 constexpr const char* kLoadQuery =
@@ -80,12 +78,12 @@ Result<RecordedRun> BenchStore::load(const std::string& label_or_number) const {
 }
 
 Result<RecordedRun> recorded_run(std::string_view text, const std::string& name) {
-  Json json = parsed(text);
+  nlohmann::json json = parsed(text);
   Error wrong = bad_input(fmt::format("{}: is not what `ridge bench --json` prints: measure again", name));
   if (!json.is_object() || !json.contains("results") || !json["results"].is_array()) return wrong;
   RecordedRun run{.name = name};
   if (json.contains("machine") && json["machine"].is_object()) {
-    const Json& machine = json["machine"];
+    const nlohmann::json& machine = json["machine"];
     auto word = [&](const char* key) {
       return machine.contains(key) && machine[key].is_string() ? machine[key].get<std::string>() : "";
     };
@@ -96,7 +94,7 @@ Result<RecordedRun> recorded_run(std::string_view text, const std::string& name)
       run.memory_budget = machine["memory_budget"].get<uint64_t>();
     }
   }
-  for (const Json& result : json["results"]) {
+  for (const nlohmann::json& result : json["results"]) {
     auto number = [&](const char* key) { return result.contains(key) && result[key].is_number_unsigned(); };
     if (!result.is_object() || !result.contains("test") || !result["test"].is_string() || !number("tokens") ||
         !number("depth") || !number("threads") || !result.contains("samples")) {

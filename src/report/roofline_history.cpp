@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "report/csv.h"
+#include "report/roofline_report.h"
 
 namespace ridge {
 namespace {
@@ -16,11 +17,6 @@ using Json = nlohmann::ordered_json;
 std::string work_of(const KeptPoint& p) {
   return fmt::format("{}, {}: {} tokens in, {} out; {}{}", printable(p.model), printable(p.scenario), p.prompt,
                      p.answer, printable(p.phase), p.phase == "decode" ? fmt::format(" at depth {}", p.depth) : "");
-}
-
-std::string figure(double value) {
-  if (value <= 0) return "-";
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
 // Cut by what is seen, never within a character.
@@ -61,11 +57,12 @@ std::string table(const std::vector<KeptPoint>& points) {
       first = p.tokens_per_s;
     }
     const std::string settings = settings_of(p);
-    text += fmt::format("{:>4}  {}  {}  {}{:>4}{:>9}{:>7}{:>8}{:>7}  {}{}\n", p.run, cut(printable(p.measured_at), 10),
-                        cut(printable(p.version), 8), cut(printable(p.machine), 22), p.threads, figure(p.tokens_per_s),
-                        first > 0 ? fmt::format("{:.2f}", p.tokens_per_s / first) : "-", figure(p.bytes_per_s * 1e-9),
-                        p.eta > 0 ? fmt::format("{:.0f} %", p.eta * 100) : "-", printable(p.roof),
-                        settings.empty() ? "" : fmt::format("\n{:>6}({})", "", settings));
+    text +=
+        fmt::format("{:>4}  {}  {}  {}{:>4}{:>9}{:>7}{:>8}{:>7}  {}{}\n", p.run, cut(printable(p.measured_at), 10),
+                    cut(printable(p.version), 8), cut(printable(p.machine), 22), p.threads,
+                    roofline_figure(p.tokens_per_s), first > 0 ? fmt::format("{:.2f}", p.tokens_per_s / first) : "-",
+                    roofline_figure(p.bytes_per_s * 1e-9), p.eta > 0 ? fmt::format("{:.0f} %", p.eta * 100) : "-",
+                    printable(p.roof), settings.empty() ? "" : fmt::format("\n{:>6}({})", "", settings));
   }
   if (text.empty()) return "no rooflines are kept yet\n";
   return text + "\nratio: tokens per second by those of the first row; eta: share of the roof that binds\n";

@@ -10,6 +10,7 @@
 #include "report/markup.h"
 #include "report/paper_report.h"
 #include "report/roofline_chart.h"
+#include "report/roofline_report.h"
 
 namespace ridge {
 namespace {
@@ -50,20 +51,16 @@ std::string cell(std::string_view words, const char* css = "") {
   return fmt::format("<td{}>{}</td>", *css == '\0' ? "" : fmt::format(" class=\"{}\"", css), markup(words));
 }
 
-std::string figure(double value) {
-  if (value <= 0) return "–";
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
-}
-
 std::string row(const RooflinePoint& p) {
   const bool whole = p.op == "all", placed = p.placed.roof != Roof::none;
   auto if_placed = [&](std::string words) { return cell(placed ? words : "–"); };
   std::string text = whole ? "<tr class=\"phase\">" : "<tr>";
   text += cell(whole ? std::string(name_of(p.phase)) : fmt::format("  {}", p.op));
-  text += cell(whole ? figure(p.tokens_per_s()) : "");
-  text += cell(fmt::format("{:.0f} %", p.share * 100)) + cell(figure(p.seconds * 1e3)) + cell(figure(p.bound_s * 1e3));
-  text += if_placed(figure(p.placed.oi)) + if_placed(figure(p.placed.ops_per_s * 1e-9)) +
-          if_placed(figure(p.placed.bytes_per_s * 1e-9));
+  text += cell(whole ? roofline_figure(p.tokens_per_s(), "–") : "");
+  text += cell(fmt::format("{:.0f} %", p.share * 100)) + cell(roofline_figure(p.seconds * 1e3, "–")) +
+          cell(roofline_figure(p.bound_s * 1e3, "–"));
+  text += if_placed(roofline_figure(p.placed.oi, "–")) + if_placed(roofline_figure(p.placed.ops_per_s * 1e-9, "–")) +
+          if_placed(roofline_figure(p.placed.bytes_per_s * 1e-9, "–"));
   text += if_placed(p.placed.roof == Roof::memory ? p.level : std::string(name_of(p.placed.roof)));
   text += placed ? cell(fmt::format("{:.0f} %", p.placed.eta * 100), p.above ? "bad" : "") : cell("–");
   text += if_placed(fmt::format("{:.0f} %", p.placed.mbu * 100)) +

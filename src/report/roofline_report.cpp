@@ -22,22 +22,18 @@ std::string csv(const RooflineReport& report) {
   return csv_table(rows);
 }
 
-std::string figure(double value) {
-  if (value <= 0) return "-";
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
-}
-
 std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
 
 std::string table_row(const RooflinePoint& p) {
   const bool whole = p.op == "all";
   std::string text = fmt::format("{:<11}{:>10}{:>7}", whole ? std::string(name_of(p.phase)) : "  " + p.op,
-                                 whole ? figure(p.tokens_per_s()) : "", percent(p.share));
+                                 whole ? roofline_figure(p.tokens_per_s()) : "", percent(p.share));
   if (p.placed.roof == Roof::none) return text + "\n";
   const Placed& at = p.placed;
-  text += fmt::format("{:>9}{:>9}{:>8}  {:<7}{:>6}{:>7}{:>7}{:>7}{:>7}{}\n", figure(at.oi), figure(at.ops_per_s * 1e-9),
-                      figure(at.bytes_per_s * 1e-9), at.roof == Roof::memory ? p.level : std::string(name_of(at.roof)),
-                      percent(at.eta), percent(at.mbu), percent(at.mfu), fmt::format("{:.2f}", at.phi),
+  text += fmt::format("{:>9}{:>9}{:>8}  {:<7}{:>6}{:>7}{:>7}{:>7}{:>7}{}\n", roofline_figure(at.oi),
+                      roofline_figure(at.ops_per_s * 1e-9), roofline_figure(at.bytes_per_s * 1e-9),
+                      at.roof == Roof::memory ? p.level : std::string(name_of(at.roof)), percent(at.eta),
+                      percent(at.mbu), percent(at.mfu), fmt::format("{:.2f}", at.phi),
                       fmt::format("{:.2f}", at.phi_normalised), p.above ? " !" : "");
   return text;
 }
@@ -81,6 +77,11 @@ std::string table(const RooflineReport& report) {
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace
+
+std::string roofline_figure(double value, const char* none) {
+  if (value <= 0) return none;
+  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
 
 nlohmann::ordered_json roofline_row(const RooflinePoint& p) {
   const bool placed = p.placed.roof != Roof::none;

@@ -13,6 +13,8 @@ namespace ridge {
 
 enum class RooflineFormat : uint8_t { table, json, csv };
 
+// Three digits, as far as there are so many; `none` where nothing was measured.
+std::string roofline_figure(double value, const char* none = "-");
 std::string roofline_text(const RooflineReport& report, RooflineFormat format);
 // A point as names and values, one level deep.
 nlohmann::ordered_json roofline_row(const RooflinePoint& point);

@@ -18,8 +18,6 @@
 namespace ridge {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr uint64_t kMostBytes = 2 * kGiB;
 constexpr double kMostMicroseconds = 1e13;  // four months
 constexpr const char* kNotOurs =
@@ -30,8 +28,8 @@ class Reader {
  public:
   explicit Reader(RecordedTrace& trace) : trace_(trace) {}
 
-  // For Json::parse(): every event is taken when it is complete, and then forgotten.
-  bool on(int depth, Json::parse_event_t what, Json& value);
+  // For nlohmann::json::parse(): every event is taken when it is complete, and then forgotten.
+  bool on(int depth, nlohmann::json::parse_event_t what, nlohmann::json& value);
   Result<void> finish();
   bool failed() const { return error_.has_value(); }
 
@@ -39,42 +37,42 @@ class Reader {
   void fail(std::string what) {
     if (!error_) error_ = std::move(what);
   }
-  void about(const Json& value);
-  void block(const Json& value);
-  void event(const Json& value);
-  void counter(const Json& value);
-  bool times(const Json& value, RecordedEvent& e);
-  void arguments(const Json& value, RecordedEvent& e);
+  void about(const nlohmann::json& value);
+  void block(const nlohmann::json& value);
+  void event(const nlohmann::json& value);
+  void counter(const nlohmann::json& value);
+  bool times(const nlohmann::json& value, RecordedEvent& e);
+  void arguments(const nlohmann::json& value, RecordedEvent& e);
   uint32_t index_of(const std::string& name);
 
   template <class T>
-  void get(const Json& from, const char* key, T& into) {
+  void get(const nlohmann::json& from, const char* key, T& into) {
     auto found = from.find(key);
     if (found == from.end()) return fail(fmt::format("\"ridge\" has no \"{}\"", key));
     take(*found, fmt::format("\"{}\" of \"ridge\"", key), into);
   }
-  void take(const Json& value, const std::string& where, std::string& into) {
+  void take(const nlohmann::json& value, const std::string& where, std::string& into) {
     if (!value.is_string()) return fail(where + " is no text");
     into = value.get<std::string>();
   }
-  void take(const Json& value, const std::string& where, uint64_t& into) {
+  void take(const nlohmann::json& value, const std::string& where, uint64_t& into) {
     if (!value.is_number_unsigned()) return fail(where + " is no count");
     into = value.get<uint64_t>();
   }
-  void take(const Json& value, const std::string& where, double& into) {
+  void take(const nlohmann::json& value, const std::string& where, double& into) {
     if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) {
       return fail(where + " is no number of 0 or more");
     }
     into = value.get<double>();
   }
-  void take(const Json& value, const std::string& where, bool& into) {
+  void take(const nlohmann::json& value, const std::string& where, bool& into) {
     if (!value.is_boolean()) return fail(where + " is neither true nor false");
     into = value.get<bool>();
   }
   template <class T>
-  void take(const Json& value, const std::string& where, std::vector<std::pair<std::string, T>>& into) {
+  void take(const nlohmann::json& value, const std::string& where, std::vector<std::pair<std::string, T>>& into) {
     if (!value.is_array()) return fail(where + " is no list");
-    for (const Json& row : value) {
+    for (const nlohmann::json& row : value) {
       if (!row.is_array() || row.size() != 2) return fail(where + " has a row that is no pair");
       std::pair<std::string, T> pair{};
       take(row[0], where, pair.first);
@@ -91,8 +89,8 @@ class Reader {
   std::optional<std::string> error_;
 };
 
-bool Reader::on(int depth, Json::parse_event_t what, Json& value) {
-  using Event = Json::parse_event_t;
+bool Reader::on(int depth, nlohmann::json::parse_event_t what, nlohmann::json& value) {
+  using Event = nlohmann::json::parse_event_t;
   if (depth == 0 && what == Event::array_start) return false;
   if (depth == 1 && what == Event::key) {
     key_ = value.get<std::string>();
@@ -115,7 +113,7 @@ bool Reader::on(int depth, Json::parse_event_t what, Json& value) {
   return true;
 }
 
-void Reader::about(const Json& value) {
+void Reader::about(const nlohmann::json& value) {
   if (seen_about_) return fail("\"ridge\" is there twice");
   seen_about_ = true;
   if (error_) return;
@@ -134,10 +132,10 @@ void Reader::about(const Json& value) {
   get(value, "left_out", trace_.left_out);
   auto blocks = value.find("blocks");
   if (blocks == value.end() || !blocks->is_array()) return fail("\"ridge\" has no list of \"blocks\"");
-  for (const Json& row : *blocks) block(row);
+  for (const nlohmann::json& row : *blocks) block(row);
 }
 
-void Reader::block(const Json& value) {
+void Reader::block(const nlohmann::json& value) {
   const std::string where = fmt::format("block {}", trace_.blocks.size());
   if (!value.is_array() || value.size() != 5) return fail(where + " is no list of five");
   RecordedBlock b;
@@ -158,7 +156,7 @@ uint32_t Reader::index_of(const std::string& name) {
   return at->second;
 }
 
-bool Reader::times(const Json& value, RecordedEvent& e) {
+bool Reader::times(const nlohmann::json& value, RecordedEvent& e) {
   auto number = [&](const char* key) -> double {
     auto found = value.find(key);
     if (found == value.end() || !found->is_number()) return std::nan("");
@@ -174,7 +172,7 @@ bool Reader::times(const Json& value, RecordedEvent& e) {
   return true;
 }
 
-void Reader::arguments(const Json& value, RecordedEvent& e) {
+void Reader::arguments(const nlohmann::json& value, RecordedEvent& e) {
   auto args = value.find("args");
   if (args == value.end()) return;
   auto count = [&](const char* key, uint64_t most) -> std::optional<uint64_t> {
@@ -192,7 +190,7 @@ void Reader::arguments(const Json& value, RecordedEvent& e) {
   e.block = static_cast<BlockId>(count("block", kNoBlock - 1).value_or(kNoBlock));
 }
 
-void Reader::counter(const Json& value) {
+void Reader::counter(const nlohmann::json& value) {
   auto name = value.find("name");
   if (name == value.end() || *name != "memory") return;  // bandwidth is computed anew
   RecordedEvent e{.lane = Lane::memory};
@@ -208,7 +206,7 @@ void Reader::counter(const Json& value) {
 }
 
 // Events of other phases and categories may have been added by other tools: they are left alone.
-void Reader::event(const Json& value) {
+void Reader::event(const nlohmann::json& value) {
   ++number_;
   if (error_) return;
   auto text = [&](const char* key) -> std::string {
@@ -263,16 +261,18 @@ Result<RecordedTrace> read_trace(const std::string& path) {
   trace.path = path;
   Reader reader(trace);
   try {
-    const Json rest = Json::parse(
-        file, [&](int depth, Json::parse_event_t what, Json& value) { return reader.on(depth, what, value); });
-  } catch (const Json::parse_error& e) {
+    const nlohmann::json rest =
+        nlohmann::json::parse(file, [&](int depth, nlohmann::json::parse_event_t what, nlohmann::json& value) {
+          return reader.on(depth, what, value);
+        });
+  } catch (const nlohmann::json::parse_error& e) {
     if (!reader.failed()) {
       return bad_input(
           fmt::format("{}: is no whole JSON file, byte {} cannot be read on: record it again", path, e.byte), e.byte);
     }
-  } catch (const Json::out_of_range&) {
+  } catch (const nlohmann::json::out_of_range&) {
     return bad_input(fmt::format("{}: holds a number beyond all limits: the trace is damaged; record it again", path));
-  } catch (const Json::exception& e) {
+  } catch (const nlohmann::json::exception& e) {
     return bad_input(fmt::format("{}: {} ({})", path, kNotOurs, printable(e.what())));
   }
   RIDGE_TRY(reader.finish());

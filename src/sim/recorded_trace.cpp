@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "ridge-visits";
-constexpr uint64_t kLargestFile = 512 * kMiB;
+constexpr uint64_t kLargestRecording = 512 * kMiB;
 
 Error no_recording(const std::string& path, const std::string& what) {
   return bad_input(fmt::format("{}: {}: expected a file that `ridge run --record` wrote; record it anew", path, what));
@@ -63,7 +63,7 @@ Result<void> write_recorded(const Program& program, std::span<const BlockId> ord
 
 Result<RecordedTrace> read_recorded(const std::string& path) {
   FileStream in = RIDGE_TRY(FileStream::open(path));
-  if (in.size() > kLargestFile) return no_recording(path, "larger than 512 MiB");
+  if (in.size() > kLargestRecording) return no_recording(path, "larger than 512 MiB");
   std::string text(in.size(), '\0');
   RIDGE_TRY(in.read(text.data(), text.size()));
   const Json j = Json::parse(text, nullptr, false);

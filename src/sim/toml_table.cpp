@@ -6,11 +6,11 @@
 namespace ridge::sim {
 namespace {
 
-constexpr uint64_t kLargestFile = 4 * kMiB;
+constexpr uint64_t kLargestProfile = 4 * kMiB;
 
 Result<std::string> whole_text(const std::string& path) {
   FileStream in = RIDGE_TRY(FileStream::open(path));
-  if (in.size() > kLargestFile) {
+  if (in.size() > kLargestProfile) {
     return bad_input(fmt::format("{}: larger than 4 MiB, so this is no device profile; name one of profiles/", path));
   }
   std::string text(in.size(), '\0');
