@@ -34,6 +34,7 @@ _ridge_options() {
       ;;
     doctor) echo "--memory --context --json" ;;
     compare) echo "--json" ;;
+    claims) echo "--machine --folder --output --seeds --steps --teacher-steps --l1 --threads --full --no-training --json" ;;
     distill)
       echo "--output --make-corpus --make-rationales --bytes --items --teacher --tokenizer --rationales --rationale-share --held-out --layers --dim --heads --kv-heads --ffn-dim --ffn --untied --share-blocks --exit-layer --exit-weight --kd --divergence --skew --temperature \
         --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
@@ -48,7 +49,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill plan image report"
+  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill claims plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

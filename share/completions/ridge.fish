@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill plan image report
+set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill claims plan image report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -23,6 +23,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ladder -d 'h
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what helps or hinders a run'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a plan -d 'what a budget keeps and costs'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a distill -d 'train a small model'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a claims -d 'judge what is promised of weight caching'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a compare -d 'how far a picture is from another'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
@@ -215,6 +216,18 @@ complete -c ridge -n "$image" -l cpus -x -d 'CPUs to bind them to'
 complete -c ridge -n "$image" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$image" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
+set -l claims '__fish_seen_subcommand_from claims'
+complete -c ridge -n "$claims" -l machine -r -F -d 'with tiers'
+complete -c ridge -n "$claims" -l folder -r -F -d 'keep the students here'
+complete -c ridge -n "$claims" -s o -l output -r -F -d 'a page, as HTML'
+complete -c ridge -n "$claims" -l seeds -x -d 'students of each kind'
+complete -c ridge -n "$claims" -l steps -x -d 'of a student'
+complete -c ridge -n "$claims" -l teacher-steps -x -d 'of the teacher'
+complete -c ridge -n "$claims" -l l1 -x -d 'on the gates of sparse students'
+complete -c ridge -n "$claims" -s t -l threads -x -d 'that train'
+complete -c ridge -n "$claims" -l full -d 'train for longer'
+complete -c ridge -n "$claims" -l no-training -d 'only what needs no students'
+complete -c ridge -n "$claims" -l json -d 'print JSON'
 set -l distill '__fish_seen_subcommand_from distill'
 complete -c ridge -n "$distill" -F
 complete -c ridge -n "$distill" -s o -l output -r -F -d 'folder for all that is written'

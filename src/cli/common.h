@@ -110,5 +110,6 @@ void add_roofline(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_image(CLI::App& app);
 void add_distill(CLI::App& app);
+void add_claims(CLI::App& app);
 
 }  // namespace ridge::cli

@@ -2,7 +2,8 @@
 // stays small and starts at once. Both parse the same command line with cli/distill.cpp.
 #pragma once
 
-#include <span>
+#include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "distill/job.h"
@@ -10,6 +11,8 @@
 
 namespace ridge::cli {
 
+// ridge-distill, beside this program or in libexec; none: this build has no trainer.
+std::optional<std::string> find_trainer();
 // In ridge: becomes ridge-distill, and returns only if that cannot be; the job is what the command line says. In
 // ridge-distill: trains.
 Result<distill::TrainReport> start_training(const distill::DistillJob& job, const distill::TrainHooks& hooks);

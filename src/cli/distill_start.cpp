@@ -31,19 +31,26 @@ std::vector<std::string> own_words() {
 
 }  // namespace
 
-Result<distill::TrainReport> start_training(const distill::DistillJob&, const distill::TrainHooks&) {
+std::optional<std::string> find_trainer() {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  std::vector<std::string> words = own_words();
   for (const fs::path& program : {here / "ridge-distill", here / "../libexec/ridge/ridge-distill"}) {
-    if (words.empty() || ::access(program.c_str(), X_OK) != 0) continue;
+    if (::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return std::nullopt;
+}
+
+Result<distill::TrainReport> start_training(const distill::DistillJob&, const distill::TrainHooks&) {
+  std::vector<std::string> words = own_words();
+  const std::optional<std::string> program = find_trainer();
+  if (program && !words.empty()) {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     // Threads of OpenMP that spin while they wait cost ten times the speed where others use the CPUs too.
     ::setenv("OMP_WAIT_POLICY", "passive", 0);
-    ::execv(program.c_str(), arguments.data());
-    return io_error(fmt::format("{}: cannot be started ({})", program.string(), std::strerror(errno)));
+    ::execv(program->c_str(), arguments.data());
+    return io_error(fmt::format("{}: cannot be started ({})", *program, std::strerror(errno)));
   }
   return io_error(
       "training needs libtorch, which is not part of this build: run scripts/setup --distill (it installs "

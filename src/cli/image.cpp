@@ -68,7 +68,8 @@ Result<Size> parse_size(const std::string& text) {
     const auto second = std::from_chars(first.ptr + 1, end, size.height);
     if (second.ec == std::errc() && second.ptr == end) return size;
   }
-  return usage_error(fmt::format("--size {}: give width and height in pixels, such as 512x512", ridge::quoted(text)));
+  return usage_error(
+      fmt::format("--size {}: give width and height in pixels, such as 512x512", ridge::in_quotes(text)));
 }
 
 // As --size says; or as the picture to begin with has it; or as the bundle does.
@@ -241,7 +242,7 @@ Result<void> move_loras(ImageFlags& flags, const ImageRecipe& recipe) {
     if (now.path != flags.loras[i] && now.strength != drawn.value().strength) {
       return usage_error(
           fmt::format("--lora {} with --repeat: the picture was drawn with a strength of {}: leave it out",
-                      ridge::quoted(flags.loras[i]), drawn.value().strength));
+                      ridge::in_quotes(flags.loras[i]), drawn.value().strength));
     }
     loras[i].replace(0, drawn.value().path.size(), now.path);
   }
@@ -385,12 +386,12 @@ Result<LoraFile> parse_lora(const std::string& text) {
     const char* end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, lora.strength);
     if (error != std::errc() || rest != end || !(std::fabs(lora.strength) <= kStrongest)) {
-      return usage_error(fmt::format("--lora {}: expected FILE:STRENGTH, a number from -{} to {}", ridge::quoted(text),
-                                     kStrongest, kStrongest));
+      return usage_error(fmt::format("--lora {}: expected FILE:STRENGTH, a number from -{} to {}",
+                                     ridge::in_quotes(text), kStrongest, kStrongest));
     }
     lora.path.resize(colon);
   }
-  if (lora.path.empty()) return usage_error(fmt::format("--lora {}: names no file", ridge::quoted(text)));
+  if (lora.path.empty()) return usage_error(fmt::format("--lora {}: names no file", ridge::in_quotes(text)));
   return lora;
 }
 
@@ -399,7 +400,8 @@ Result<ImageOptions> image_options(const ImageFlags& flags) {
       .memory = flags.memory, .threads = flags.threads, .cpus = flags.cpus, .isa = flags.isa, .io = flags.io};
   EngineOptions engine = RIDGE_TRY(machine_options(common));
   if (flags.lifecycle != "stream" && flags.lifecycle != "load-run-release") {
-    return usage_error(fmt::format("--lifecycle {}: give stream or load-run-release", ridge::quoted(flags.lifecycle)));
+    return usage_error(
+        fmt::format("--lifecycle {}: give stream or load-run-release", ridge::in_quotes(flags.lifecycle)));
   }
   if (flags.parts.model.empty() || flags.parts.text_encoder.empty()) {
     return usage_error("give --bundle FOLDER, or --model and --text-encoder");

@@ -18,6 +18,8 @@ struct SimFlags {
 
 // A path that exists, or the name of an installed profile: "rk3588-anima", "profiles/rk3588-anima.toml".
 Result<std::string> resolve_profile(const std::string& name);
+// The folder of the profiles that are installed with this program.
+std::string installed_profiles();
 // Whether an input of sim and plan is a device of contexts, by its name.
 bool is_profile(const std::string& name);
 

@@ -27,15 +27,6 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// PREFIX/share/ridge/profiles beside PREFIX/bin/ridge, wherever that was installed.
-std::string installed_profiles() {
-  std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (size <= 0) return "";
-  const std::filesystem::path program(std::string(path.data(), static_cast<size_t>(size)));
-  return (program.parent_path().parent_path() / "share/ridge/profiles").string();
-}
-
 Result<uint32_t> whole(const std::optional<int64_t>& value, int64_t otherwise, int64_t least, int64_t most,
                        const char* flag) {
   const int64_t n = value.value_or(otherwise);
@@ -65,6 +56,15 @@ Result<void> only_of_devices(const SimFlags& flags) {
 }
 
 }  // namespace
+
+// PREFIX/share/ridge/profiles beside PREFIX/bin/ridge, wherever that was installed.
+std::string installed_profiles() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (size <= 0) return "";
+  const std::filesystem::path program(std::string(path.data(), static_cast<size_t>(size)));
+  return (program.parent_path().parent_path() / "share/ridge/profiles").string();
+}
 
 bool is_profile(const std::string& name) {
   if (name.ends_with(".toml")) return true;

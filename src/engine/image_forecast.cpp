@@ -68,9 +68,10 @@ Result<void> set(SpectrumOptions& options, std::string_view name, std::string_vi
     known = true;
     if (!read(value, field)) wanted = kind_of(field);
   });
-  if (!known) return usage_error(fmt::format("--spectrum: {} is no setting: give one of {}", quoted(name), names));
+  if (!known) return usage_error(fmt::format("--spectrum: {} is no setting: give one of {}", in_quotes(name), names));
   if (wanted.empty()) return {};
-  return usage_error(fmt::format("--spectrum: {}={} has no value of its kind: give {}", name, quoted(value), wanted));
+  return usage_error(
+      fmt::format("--spectrum: {}={} has no value of its kind: give {}", name, in_quotes(value), wanted));
 }
 
 ForecastOptions preset(ForecastForm form) {
@@ -92,7 +93,7 @@ Result<ForecastOptions> parse_forecast(std::string_view text) {
     } else {
       return usage_error(
           fmt::format("--spectrum: {} is no setting: give latent or hidden first, then name=value, parted by commas",
-                      quoted(word)));
+                      in_quotes(word)));
     }
     text.remove_prefix(std::min(comma + 1, text.size()));
   }

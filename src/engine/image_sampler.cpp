@@ -177,7 +177,7 @@ Result<SamplerKind> parse_sampler(std::string_view name) {
     if (row.name == name) return row.kind;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
-  return usage_error(fmt::format("{} is no sampler: give one of {}", quoted(name), names));
+  return usage_error(fmt::format("{} is no sampler: give one of {}", in_quotes(name), names));
 }
 
 uint64_t sampler_floats(SamplerKind kind, size_t elements) { return row_of(kind).buffers * uint64_t{elements}; }

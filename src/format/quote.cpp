@@ -6,7 +6,7 @@
 
 namespace ridge {
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   constexpr size_t kShown = 96;
   std::string out = "'";
   for (char c : name.substr(0, kShown)) {

@@ -2,9 +2,9 @@
 //
 // Not for text that people wrote as text (prompts, templates): everything outside printable ASCII is escaped.
 //
-//   quoted("blk.0.attn_q.weight")   // 'blk.0.attn_q.weight'
-//   quoted("a\x1b[2J")              // 'a\x1b[2J', written out
-//   quoted(very_long_name)          // the first 96 characters, then …
+//   in_quotes("blk.0.attn_q.weight")   // 'blk.0.attn_q.weight'
+//   in_quotes("a\x1b[2J")              // 'a\x1b[2J', written out
+//   in_quotes(very_long_name)          // the first 96 characters, then …
 #pragma once
 
 #include <string>
@@ -12,6 +12,6 @@
 
 namespace ridge {
 
-std::string quoted(std::string_view name);
+std::string in_quotes(std::string_view name);
 
 }  // namespace ridge

@@ -208,7 +208,7 @@ Result<void> RidgePackReader::read_entry(SpanStream& in, GgufTensor& tensor, Pac
   if (name != tensor.name || type != static_cast<uint32_t>(tensor.type) || rows != tensor.rows() ||
       cols != tensor.cols() || (flags & ~(kPackedAsPanels | kPackedInBundles)) != 0) {
     return damaged(
-        fmt::format("its table says another thing of tensor {} than its source", ridge::quoted(tensor.name)));
+        fmt::format("its table says another thing of tensor {} than its source", ridge::in_quotes(tensor.name)));
   }
   if (packed.panels && !find_type(type)) return damaged("a type has no panels");
   if (packed.bundled && (!packed.panels || header_.bundle_neurons == 0)) return damaged("bundles without neurons");
@@ -223,7 +223,7 @@ Result<void> RidgePackReader::check_place(const GgufTensor& tensor, const Packed
   const bool inside = packed.offset % kPackAlign == 0 && packed.offset >= header_.data_begin &&
                       packed.offset <= header_.file_bytes && packed.bytes <= header_.file_bytes - packed.offset;
   if (packed.bytes == expected && inside) return {};
-  return damaged(fmt::format("tensor {} lies nowhere", ridge::quoted(tensor.name)));
+  return damaged(fmt::format("tensor {} lies nowhere", ridge::in_quotes(tensor.name)));
 }
 
 // Every bundled matrix belongs to a layer whose two lie in one region, of which the down matrix's entry has the bytes.
@@ -328,7 +328,7 @@ Result<void> verify_ridge_pack(const std::string& path) {
     if (hasher.value() != t.hash) {
       return bad_input(
           fmt::format("{}: tensor {} at {} differs from its checksum: the pack is damaged; pack the model again", path,
-                      ridge::quoted(pack.gguf.tensors()[i].name), format_count(t.offset)),
+                      ridge::in_quotes(pack.gguf.tensors()[i].name), format_count(t.offset)),
           t.offset);
     }
   }

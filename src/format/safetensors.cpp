@@ -85,7 +85,7 @@ T value_at(const std::vector<uint8_t>& bytes, size_t i) {
 
 Error wrong_type(const Safetensors& file, const SafeTensor& t, std::string_view expected) {
   return bad_input(fmt::format("{}: tensor {} is of type {}, expected {}", file.files()[t.file].path,
-                               ridge::quoted(t.name), name_of(t.type), expected),
+                               ridge::in_quotes(t.name), name_of(t.type), expected),
                    t.offset);
 }
 
@@ -114,7 +114,7 @@ Result<Safetensors> Safetensors::open_parts(const std::string& index_path) {
   for (const std::string& part : index.parts) {
     if (part.find('/') != std::string::npos || !part.ends_with(".safetensors")) {
       return bad_input(fmt::format("{}: names the file {}, expected a .safetensors file beside it", index_path,
-                                   ridge::quoted(part)));
+                                   ridge::in_quotes(part)));
     }
     Safetensors one = RIDGE_TRY(read_file(folder + part));
     for (SafeTensor& t : one.tensors_) {
@@ -136,7 +136,7 @@ Result<void> Safetensors::index_names() {
     const SafeTensor& t = tensors_[by_name_[i]];
     if (tensors_[by_name_[i - 1]].name != t.name) continue;
     return bad_input(fmt::format("{}: two tensors are called {}: the file is damaged; fetch it again",
-                                 files_[t.file].path, ridge::quoted(t.name)));
+                                 files_[t.file].path, ridge::in_quotes(t.name)));
   }
   return {};
 }
@@ -163,7 +163,7 @@ bool is_safetensors(const std::string& path) {
 Result<std::vector<uint8_t>> read_tensor(const Safetensors& file, const SafeTensor& t, uint64_t most) {
   if (t.elements() > most) {
     return bad_input(fmt::format("{}: tensor {} of shape {} has more than {} values", file.files()[t.file].path,
-                                 ridge::quoted(t.name), shape_text(t), format_count(most)),
+                                 ridge::in_quotes(t.name), shape_text(t), format_count(most)),
                      t.offset);
   }
   FileStream in = RIDGE_TRY(FileStream::open(file.files()[t.file].path));
@@ -194,7 +194,7 @@ Result<std::vector<int32_t>> read_integers(const Safetensors& file, const SafeTe
     const int64_t value = t.type == SafeType::I32 ? value_at<int32_t>(bytes, i) : value_at<int64_t>(bytes, i);
     if (value < INT32_MIN || value > INT32_MAX) {
       return bad_input(fmt::format("{}: tensor {} holds {}, expected 32 bits", file.files()[t.file].path,
-                                   ridge::quoted(t.name), value),
+                                   ridge::in_quotes(t.name), value),
                        t.offset);
     }
     out[i] = static_cast<int32_t>(value);

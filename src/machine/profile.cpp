@@ -227,7 +227,7 @@ Result<std::vector<Point>> points(const Reader& top, std::string_view key, std::
 // ---- writing ----
 
 // The text in quotes, with TOML's escapes.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::ostringstream out;
   out << toml::value<std::string>(text);
   return out.str();
@@ -259,11 +259,11 @@ std::string more_measurements(const MachineProfile& profile) {
                        l.gb_per_s, l.threads);
   });
   section("peaks", profile.peaks, [](const PeakPoint& p) {
-    const std::string isa = p.isa.empty() ? "" : fmt::format("isa = {}, ", quoted(p.isa));
-    return fmt::format("type = {}, {}threads = {}, {}", quoted(p.type), isa, p.threads, rates(p.gops, "gops"));
+    const std::string isa = p.isa.empty() ? "" : fmt::format("isa = {}, ", in_quotes(p.isa));
+    return fmt::format("type = {}, {}threads = {}, {}", in_quotes(p.type), isa, p.threads, rates(p.gops, "gops"));
   });
   section("formats", profile.formats,
-          [](const FormatPoint& p) { return fmt::format("type = {}, {}", quoted(p.type), rates(p.gb_per_s)); });
+          [](const FormatPoint& p) { return fmt::format("type = {}, {}", in_quotes(p.type), rates(p.gb_per_s)); });
   return out;
 }
 
@@ -273,8 +273,8 @@ std::string to_toml(const MachineProfile& profile) {
       "and\n"
       "# the quartiles around it.\n"
       "format = {}\nname = {}\nmeasured_at = {}\ncontended = {}\ncontention = {}\nstorage_path = {}\n",
-      kFormat, quoted(profile.name), quoted(profile.measured_at), profile.contended, quoted(profile.contention),
-      quoted(profile.storage_path));
+      kFormat, in_quotes(profile.name), in_quotes(profile.measured_at), profile.contended,
+      in_quotes(profile.contention), in_quotes(profile.storage_path));
   if (profile.int8_gops_per_core > 0) out += fmt::format("int8_gops_per_core = {:.6g}\n", profile.int8_gops_per_core);
   if (profile.float_gops_per_core > 0) {
     out += fmt::format("float_gops_per_core = {:.6g}\n", profile.float_gops_per_core);
@@ -295,8 +295,8 @@ std::string to_toml(const MachineProfile& profile) {
   if (profile.figures.empty()) return out;
   out += "\nfigures = [\n";
   for (const Figure& f : profile.figures) {
-    out += fmt::format("  {{ what = {}, value = {:.6g}, status = {}, source = {} }},\n", quoted(f.what), f.value,
-                       quoted(std::string(name_of(f.status))), quoted(f.source));
+    out += fmt::format("  {{ what = {}, value = {:.6g}, status = {}, source = {} }},\n", in_quotes(f.what), f.value,
+                       in_quotes(std::string(name_of(f.status))), in_quotes(f.source));
   }
   return out + "]\n";
 }

@@ -257,7 +257,7 @@ Result<void> ModelBuilder::ends(Model& model, VectorRef& output_norm) {
 Result<std::unique_ptr<Model>> ModelBuilder::finish(std::unique_ptr<Model> model, ModelConfig config) {
   for (size_t i = 0; i < used_.size(); ++i) {
     if (!used_[i])
-      note(fmt::format("{}: tensor {} is not used by '{}'", file_.metadata().where, quoted(file_.tensors()[i].name),
+      note(fmt::format("{}: tensor {} is not used by '{}'", file_.metadata().where, in_quotes(file_.tensors()[i].name),
                        architecture_));
   }
   model->config_ = std::move(config);

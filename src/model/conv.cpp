@@ -19,7 +19,7 @@ Result<Type> float_type(const Safetensors& file, const SafeTensor& t) {
   if (t.type == SafeType::F16) return Type::F16;
   if (t.type == SafeType::BF16) return Type::BF16;
   return bad_input(fmt::format("{}: tensor {} is of type {}; Ridge computes with BF16, F16 and F32", file.where(),
-                               quoted(t.name), name_of(t.type)),
+                               in_quotes(t.name), name_of(t.type)),
                    t.offset);
 }
 
@@ -48,7 +48,7 @@ Result<Conv> Conv::describe(const Safetensors& file, const std::string& name, ui
   if (!fits(*weight, inputs, kind) || bias->elements() != weight->shape[0]) {
     return bad_input(
         fmt::format("{}: tensor {} has the shape [{}], expected a {} convolution of {} channels and its bias",
-                    file.where(), quoted(weight->name), fmt::join(weight->dimensions(), ", "),
+                    file.where(), in_quotes(weight->name), fmt::join(weight->dimensions(), ", "),
                     kind == ConvKind::square ? "3 × 3" : "1 × 1", inputs),
         weight->offset);
   }

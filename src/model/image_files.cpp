@@ -148,7 +148,7 @@ Result<Gguf> as_gguf(const Safetensors& file) {
       return bad_input(
           fmt::format("{}: tensor {} is of type {}, which Ridge cannot compute with; it knows BF16, F16 and "
                       "F32: fetch it in one of these",
-                      file.files()[t.file].path, quoted(t.name), name_of(t.type)),
+                      file.files()[t.file].path, in_quotes(t.name), name_of(t.type)),
           t.offset);
     }
     out.name = t.name;

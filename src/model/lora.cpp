@@ -93,13 +93,13 @@ Result<void> LoraReader::sort(const Safetensors& file) {
     if (ending == std::end(kEndings)) {
       return bad_input(fmt::format("{}: tensor {} is of no LoRA that Ridge knows: expected names that end in "
                                    ".lora_down.weight, .lora_up.weight, .lora_A.weight, .lora_B.weight or .alpha",
-                                   file.where(), quoted(t.name)),
+                                   file.where(), in_quotes(t.name)),
                        t.offset);
     }
     const auto target = by_module_.find(module_of(name.substr(0, name.size() - ending->text.size())));
     if (target == by_module_.end()) {
       return bad_input(fmt::format("{}: tensor {} is for no matrix of this model: the LoRA belongs to another one",
-                                   file.where(), quoted(t.name)),
+                                   file.where(), in_quotes(t.name)),
                        t.offset);
     }
     Found& found = found_[target->second];
@@ -108,7 +108,7 @@ Result<void> LoraReader::sort(const Safetensors& file) {
                                                           : found.alpha;
     if (place != nullptr) {
       return bad_input(fmt::format("{}: tensors {} and {} are for the same matrix: keep one of them", file.where(),
-                                   quoted(place->name), quoted(t.name)),
+                                   in_quotes(place->name), in_quotes(t.name)),
                        t.offset);
     }
     place = &t;
@@ -125,7 +125,7 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
   const GgufTensor& weight = *targets_[target];
   if (found.down == nullptr || found.up == nullptr) {
     return bad_input(fmt::format("{}: for {} it has {} alone: a LoRA has both matrices, down (A) and up (B)",
-                                 file.where(), quoted(weight.name),
+                                 file.where(), in_quotes(weight.name),
                                  found.down != nullptr ? "the one down"
                                  : found.up != nullptr ? "the one up"
                                                        : "an alpha"));
@@ -141,8 +141,9 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
     return bad_input(
         fmt::format(
             "{}: {} and {} have the shapes [{}] and [{}], expected [rank, {}] and [{}, rank], a rank of 1 to {}",
-            file.where(), quoted(found.down->name), quoted(found.up->name), fmt::join(found.down->dimensions(), ", "),
-            fmt::join(found.up->dimensions(), ", "), out.cols, out.rows, kMostRank),
+            file.where(), in_quotes(found.down->name), in_quotes(found.up->name),
+            fmt::join(found.down->dimensions(), ", "), fmt::join(found.up->dimensions(), ", "), out.cols, out.rows,
+            kMostRank),
         found.down->offset);
   }
   out.rank = static_cast<uint32_t>(rank);
@@ -150,7 +151,7 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
   if (found.alpha != nullptr) {
     const std::vector<float> values = RIDGE_TRY(read_floats(file, *found.alpha, 1));
     if (values.size() != 1 || !std::isfinite(values[0])) {
-      return bad_input(fmt::format("{}: {} is no number", file.where(), quoted(found.alpha->name)),
+      return bad_input(fmt::format("{}: {} is no number", file.where(), in_quotes(found.alpha->name)),
                        found.alpha->offset);
     }
     alpha = static_cast<double>(values[0]);
@@ -158,7 +159,7 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
   out.scale = static_cast<float>(lora.strength * alpha / static_cast<double>(rank));
   if (!std::isfinite(out.scale)) {
     return bad_input(fmt::format("{}: {} is too large: {:g} times the strength {:g} is no 32-bit float", file.where(),
-                                 quoted(found.alpha->name), alpha, lora.strength),
+                                 in_quotes(found.alpha->name), alpha, lora.strength),
                      found.alpha->offset);
   }
   return out;

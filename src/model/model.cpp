@@ -38,7 +38,7 @@ Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& o
   return bad_input(
       fmt::format("{}: the architecture {} is not one that Ridge runs ({}); {}; README.md, \"What is not "
                   "in Ridge\", has more",
-                  where, quoted(name), architecture_names(), advice));
+                  where, in_quotes(name), architecture_names(), advice));
 }
 
 Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {

@@ -8,25 +8,13 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "report/markup.h"
+#include "report/page_style.h"
 #include "report/paper_report.h"
 #include "report/roofline_chart.h"
 #include "report/roofline_report.h"
 
 namespace ridge {
 namespace {
-
-constexpr const char* kStyle = R"(<style>
-:root{--ground:#fff;--text:#1f2933;--faint:#616e7c;--grid:#e4e7eb;--bad:#b23c00}
-@media(prefers-color-scheme:dark){:root{--ground:#16191d;--text:#e4e7eb;--faint:#9aa5b1;--grid:#323f4b;--bad:#f0a060}}
-body{background:var(--ground);color:var(--text);font:15px/1.5 system-ui,sans-serif;max-width:960px;margin:0 auto;padding:20px}
-h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:32px 0 8px}p{margin:6px 0}.faint{color:var(--faint)}
-svg{width:100%;min-width:620px;height:auto;display:block}.wide{overflow-x:auto}.bad{color:var(--bad)}
-table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;width:100%}
-th,td{padding:3px 8px;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
-th:first-child,td:first-child,th.l,td.l{text-align:left}tr.phase td{font-weight:600}
-code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}
-</style>
-)";
 
 using Points = std::vector<RooflinePoint>;
 
@@ -125,11 +113,9 @@ std::string machine_facts(const RooflineReport& report) {
 }  // namespace
 
 std::string roofline_html(const RooflineReport& report, const RooflinePage& page) {
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\"><title>Ridge roofline</title>\n{}</head><body>\n"
-      "<h1>Roofline</h1>\n<p class=\"faint\">ridge {}, {}, numerics {}</p>\n",
-      kStyle, markup(report.version), markup(report.machine.measured_at), markup(report.numerics));
+  std::string text = page_begin("Ridge roofline");
+  text += fmt::format("<h1>Roofline</h1>\n<p class=\"faint\">ridge {}, {}, numerics {}</p>\n", markup(report.version),
+                      markup(report.machine.measured_at), markup(report.numerics));
   text += machine_facts(report);
   const auto groups = by_scenario(report);
   const bool sweep = groups.size() > 4 || report.models.size() > 3 || !report.notes.empty();

@@ -20,7 +20,9 @@ Error no_recording(const std::string& path, const std::string& what) {
   return bad_input(fmt::format("{}: {}: expected a file that `ridge run --record` wrote; record it anew", path, what));
 }
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string in_quotes(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 bool is_count(const Json& j, uint64_t least) { return j.is_number_unsigned() && j.get<uint64_t>() >= least; }
 
@@ -43,10 +45,10 @@ Result<void> write_recorded(const Program& program, std::span<const BlockId> ord
                             const std::string& model, const std::string& path) {
   OutputFile out = RIDGE_TRY(OutputFile::create(path));
   std::string text =
-      fmt::format("{{\"format\": \"{}\", \"version\": 1, \"model\": {},\n\"blocks\": [\n", kFormat, quoted(model));
+      fmt::format("{{\"format\": \"{}\", \"version\": 1, \"model\": {},\n\"blocks\": [\n", kFormat, in_quotes(model));
   for (size_t b = 0; b < program.blocks.size(); ++b) {
     const Block& block = program.blocks[b];
-    text += fmt::format("{{\"name\": {}, \"storage_bytes\": {}, \"memory_bytes\": {}}}{}\n", quoted(block.name),
+    text += fmt::format("{{\"name\": {}, \"storage_bytes\": {}, \"memory_bytes\": {}}}{}\n", in_quotes(block.name),
                         block.storage_bytes, block.memory_bytes, b + 1 < program.blocks.size() ? "," : "");
   }
   text += "],\n\"passes\": [\n";

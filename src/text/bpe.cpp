@@ -91,7 +91,7 @@ Result<std::unique_ptr<Tokenizer>> BpeTokenizer::take(Metadata& metadata) {
   const Pretokenizer* rules = find_pretokenizer(!name || name->empty() ? "default" : *name);
   if (rules == nullptr) {
     return bad_input(fmt::format("{}: unknown pre-tokenizer {} (tokenizer.ggml.pre); known are {}", metadata.where,
-                                 quoted(*name), pretokenizer_names()));
+                                 in_quotes(*name), pretokenizer_names()));
   }
   metadata.erase("tokenizer.ggml.scores");  // some converters write them; BPE has no use for them
   Vocabulary vocabulary = RIDGE_TRY(Vocabulary::take(metadata, {.adds_bos = rules->adds_bos}));

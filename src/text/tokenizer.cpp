@@ -58,7 +58,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::from_metadata(Metadata& metadata) 
   return bad_input(
       fmt::format("{}: tokenizers of kind {}{} are not supported; known are 'gpt2' (byte-level BPE), 'llama' "
                   "(SentencePiece BPE) and 't5' (SentencePiece unigram)",
-                  metadata.where, quoted(*model), meaning));
+                  metadata.where, in_quotes(*model), meaning));
 }
 
 }  // namespace ridge

@@ -46,12 +46,12 @@ Result<void> check_pieces(const Metadata& metadata, const Vocabulary& vocabulary
     if (!matches_text(vocabulary.kind(id))) continue;
     if (!std::isfinite(scores[i])) {
       return bad_input(fmt::format("{}: piece {} ({}) has a score that is no number; convert the model again",
-                                   metadata.where, i, quoted(vocabulary.text(id))));
+                                   metadata.where, i, in_quotes(vocabulary.text(id))));
     }
     const std::optional<TokenId> first = vocabulary.find(vocabulary.text(id));
     if (first && *first != id) {
       return bad_input(fmt::format("{}: pieces {} and {} are both {}; convert the model again", metadata.where, *first,
-                                   id, quoted(vocabulary.text(id))));
+                                   id, in_quotes(vocabulary.text(id))));
     }
   }
   if (!vocabulary.unknown()) {
