@@ -186,6 +186,7 @@ void add_bench(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("bench", "measure a model's speed beside the machine's roofs");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   // --compare needs no model, and a benchmark takes several thread counts.
   command->get_option("MODEL")->required(false);
   command->remove_option(command->get_option("--threads"));

@@ -41,8 +41,11 @@ struct EngineFlags {
   std::optional<std::string> kv_type;
   std::string io = "auto";
   std::optional<std::string> floor, pins;
+  std::vector<std::string> loras;  // FILE or FILE=SCALE
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
+// --lora, of commands that run the model.
+void add_lora_flag(CLI::App& command, EngineFlags& flags);
 Result<EngineOptions> engine_options(const EngineFlags& flags);
 // A number of --threads that can be used, noted if there are fewer CPUs; a usage error otherwise.
 Result<int> thread_count(int64_t threads);
@@ -110,5 +113,6 @@ void add_roofline(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_image(CLI::App& app);
 void add_distill(CLI::App& app);
+void add_tune(CLI::App& app);
 
 }  // namespace ridge::cli

@@ -1,4 +1,4 @@
-// ridge's side of `ridge distill`: finds ridge-distill and becomes it.
+// ridge's side of `ridge distill` and `ridge tune`: finds ridge-distill and becomes it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,9 +29,8 @@ std::vector<std::string> own_words() {
   return words;
 }
 
-}  // namespace
-
-Result<distill::TrainReport> start_training(const distill::DistillJob&, const distill::TrainHooks&) {
+// Returns only if that cannot be.
+Error become_trainer() {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
   std::vector<std::string> words = own_words();
@@ -49,6 +48,16 @@ Result<distill::TrainReport> start_training(const distill::DistillJob&, const di
       "training needs libtorch, which is not part of this build: run scripts/setup --distill (it installs "
       "libtorch-dev) "
       "and scripts/build, and start build/release/bin/ridge");
+}
+
+}  // namespace
+
+Result<distill::TrainReport> start_training(const distill::DistillJob&, const distill::TrainHooks&) {
+  return become_trainer();
+}
+
+Result<distill::TuneReport> start_tuning(const distill::TuneJob&, const distill::TrainHooks&) {
+  return become_trainer();
 }
 
 }  // namespace ridge::cli

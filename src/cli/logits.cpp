@@ -59,6 +59,7 @@ void add_logits(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("logits", "write the logits of every position to a NumPy file");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->type_name("LIST")->required();
   command->add_option("-o,--output", flags->out, "the .npy file")->type_name("FILE")->required();
   command->footer(kExamples);

@@ -268,6 +268,7 @@ void add_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
   command->add_option("-f,--file", flags->file, "read the prompt from a file, after the text of -p")->type_name("FILE");
   command->add_option("INPUT", flags->input, "- reads the prompt from standard input")->type_name("");
