@@ -44,19 +44,20 @@ Result<void> check_tune_job(const TuneJob& job) {
 Account tune_account(const TuneSizes& s, const TuneJob& job) {
   constexpr uint64_t kFloat = sizeof(float);
   const uint64_t positions = uint64_t{job.optimizer.batch} * job.context;
-  // What a block keeps for its gradient, and what the block at work takes beside that.
+  // What a block keeps for its gradient, and what it takes beside that on the way back.
   const uint64_t scores = s.heads * job.context;
-  const uint64_t kept =
-      10 * s.width + 6 * s.query_width + 4 * s.key_width + 5 * s.ffn + scores + 7 * uint64_t{job.rank};
-  const uint64_t at_work = 4 * scores + 6 * s.ffn + 6 * s.width;
+  const uint64_t block =
+      16 * s.width + 8 * s.query_width + 4 * s.key_width + 9 * s.ffn + 4 * scores + 7 * uint64_t{job.rank};
+  const uint64_t head = std::min<uint64_t>(positions, kHeadPositions) * s.vocabulary;
   Account a;
   a.add("weights, as the file has them", s.weight_bytes);
   // A product's own copy of it in the library included.
   a.add("the largest matrix as floats", 2 * kFloat * s.largest_matrix);
   a.add("adapters, gradients, moments", 5 * kFloat * s.adapters);
-  a.add(fmt::format("activations of {} × {} tokens", job.optimizer.batch, job.context),
-        kFloat * positions * (s.layers * kept + at_work));
-  a.add("logits and their gradient", 4 * kFloat * positions * s.vocabulary);
+  a.add(fmt::format("states of {} × {} tokens", job.optimizer.batch, job.context),
+        kFloat * positions * (s.layers + 2) * s.width);
+  a.add("activations of a block", kFloat * positions * block);
+  a.add("logits of some tokens", 4 * kFloat * head);
   return a;
 }
 

@@ -49,6 +49,9 @@ struct TuneReport {
 // Usage errors for numbers that cannot be and targets that are none.
 Result<void> check_tune_job(const TuneJob& job);
 
+// Positions whose logits are there at once.
+inline constexpr int64_t kHeadPositions = 64;
+
 // Bytes of a training by what they are for, beside program, libraries and heap; sizes in elements or bytes as named.
 struct TuneSizes {
   uint64_t weight_bytes = 0;    // as the file has them

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "distill/torch/losses.h"
 #include "format/file_stream.h"
 #include "format/quote.h"
 #include "tensor/types.h"
@@ -278,14 +279,65 @@ torch::Tensor FrozenModel::feed_forward(const Layer& w, const torch::Tensor& x) 
   return times((ffn_ == FfnKind::reglu ? in.relu() : torch::silu(in)) * up, w.down);
 }
 
+torch::Tensor FrozenModel::block(const Layer& w, const torch::Tensor& x) const {
+  const torch::Tensor y = x + attention(w, norm(x, w.attn_norm));
+  return y + feed_forward(w, norm(y, w.ffn_norm));
+}
+
 torch::Tensor FrozenModel::forward(const torch::Tensor& ids) const {
   make_rope(ids.size(1));
   torch::Tensor x = embedding_.rows_of(ids);
-  for (const Layer& w : layers_) {
-    x = x + attention(w, norm(x, w.attn_norm));
-    x = x + feed_forward(w, norm(x, w.ffn_norm));
-  }
+  for (const Layer& w : layers_) x = block(w, x);
   return FrozenProduct::apply(norm(x, output_norm_), tied_ ? &embedding_ : &head_);
+}
+
+double FrozenModel::head_loss(const torch::Tensor& x, const torch::Tensor& targets, torch::Tensor* slope) const {
+  const torch::Tensor states = x.flatten(0, 1), next = targets.flatten();
+  const torch::Tensor head = (tied_ ? embedding_ : head_).floats();
+  const int64_t all = states.size(0), at_once = kHeadPositions;
+  if (slope != nullptr) *slope = torch::empty_like(states);
+  double sum = 0;
+  for (int64_t begin = 0; begin < all; begin += at_once) {
+    const int64_t count = std::min(at_once, all - begin);
+    const auto part = states.narrow(0, begin, count).detach().set_requires_grad(slope != nullptr);
+    const auto logits = torch::matmul(norm(part, output_norm_), head.t());
+    const auto share = cross_entropy(logits, next.narrow(0, begin, count), torch::ones({count})) *
+                       (static_cast<double>(count) / static_cast<double>(all));
+    sum += share.item<double>();
+    if (slope == nullptr) continue;
+    share.backward();
+    torch::NoGradGuard off;
+    slope->narrow(0, begin, count).copy_(part.grad());
+  }
+  if (slope != nullptr) *slope = slope->reshape(x.sizes());
+  return sum;
+}
+
+double FrozenModel::loss(const torch::Tensor& ids, const torch::Tensor& targets) const {
+  torch::NoGradGuard off;
+  make_rope(ids.size(1));
+  torch::Tensor x = embedding_.rows_of(ids);
+  for (const Layer& w : layers_) x = block(w, x);
+  return head_loss(x, targets, nullptr);
+}
+
+double FrozenModel::learn(const torch::Tensor& ids, const torch::Tensor& targets) const {
+  make_rope(ids.size(1));
+  std::vector<torch::Tensor> states = {embedding_.rows_of(ids)};
+  {
+    torch::NoGradGuard off;
+    for (const Layer& w : layers_) states.push_back(block(w, states.back()));
+  }
+  torch::Tensor slope;
+  const double value = head_loss(states.back(), targets, &slope);
+  if (!std::isfinite(value)) return value;
+  for (size_t i = layers_.size(); i-- > 0;) {
+    states.pop_back();
+    const torch::Tensor x = states.back().detach().set_requires_grad(true);
+    block(layers_[i], x).backward(slope);
+    slope = x.grad();
+  }
+  return value;
 }
 
 }  // namespace ridge::distill

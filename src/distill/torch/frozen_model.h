@@ -47,6 +47,13 @@ class FrozenModel {
 
   torch::Tensor forward(const torch::Tensor& ids) const;  // logits, [batch, window, vocabulary]
 
+  // Mean cross-entropy of the next tokens, nats; targets like ids: int64 [batch, window].
+  double loss(const torch::Tensor& ids, const torch::Tensor& targets) const;
+  // The same, and its gradient is added to those of the parameters (not where the loss is no finite number). Only the
+  // states between blocks are kept: each block is run again on the way back, and the head works on a few positions at a
+  // time. So activations take a block's room instead of the model's, for a third more operations.
+  double learn(const torch::Tensor& ids, const torch::Tensor& targets) const;
+
   const ModelConfig& config() const { return model_->config(); }
   const Metadata& metadata() const { return model_->file().metadata(); }
   // A and B by turns: "blk.0.attn_q.weight.lora_a" [rank, cols], ".lora_b" [rows, rank].
@@ -76,6 +83,9 @@ class FrozenModel {
   torch::Tensor rotate(const torch::Tensor& x) const;
   torch::Tensor attention(const Layer& w, const torch::Tensor& x) const;
   torch::Tensor feed_forward(const Layer& w, const torch::Tensor& x) const;
+  torch::Tensor block(const Layer& w, const torch::Tensor& x) const;
+  // The loss of the last states; their gradient into `slope`, if there is one.
+  double head_loss(const torch::Tensor& x, const torch::Tensor& targets, torch::Tensor* slope) const;
 
   std::string path_;
   std::unique_ptr<Model> model_;

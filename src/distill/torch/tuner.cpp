@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "base/units.h"
-#include "distill/torch/losses.h"
 #include "format/gguf_writer.h"
 #include "format/output_file.h"
 #include "machine/memory_limits.h"
@@ -138,12 +137,9 @@ Result<void> Tuner::resume() {
 Result<void> Tuner::advance() {
   const uint64_t step = state_.step + 1;
   const Batch batch = batches_->of_step(step, nullptr);
-  const auto logits = model_->forward(batch.inputs).flatten(0, 1);
-  const auto loss = cross_entropy(logits, batch.targets.flatten(), batch.weight);
-  const double value = loss.item<double>(), rate = rate_of(job_.optimizer, step);
+  const double value = model_->learn(batch.inputs, batch.targets), rate = rate_of(job_.optimizer, step);
   double norm = std::nan("");
   if (std::isfinite(value)) {
-    loss.backward();
     norm = optimizer_->step({.step = step, .rate = rate, .decay = job_.optimizer.decay, .clip = job_.optimizer.clip});
   }
   if (!std::isfinite(norm)) {
@@ -171,12 +167,10 @@ Result<void> Tuner::advance() {
 }
 
 double Tuner::held_out_loss() const {
-  torch::NoGradGuard off;
   double sum = 0, positions = 0;
   for (const Batch& batch : held_) {
     const auto n = static_cast<double>(batch.targets.numel());
-    const auto logits = model_->forward(batch.inputs).flatten(0, 1);
-    sum += n * cross_entropy(logits, batch.targets.flatten(), batch.weight).item<double>();
+    sum += n * model_->loss(batch.inputs, batch.targets);
     positions += n;
   }
   return sum / positions;
