@@ -102,8 +102,8 @@ Result<TraceFile> trace_file(const Flags& flags, BenchOptions& options) {
   }
   TraceFile file = RIDGE_TRY(TraceFile::create(*flags.trace, "ridge bench"));
   options.engine.trace = file.trace();
-  options.opened = [path = *flags.trace](const Engine& engine) {
-    return refuse_overwriting(path, engine.model().file().files(), "--trace");
+  options.opened = [path = *flags.trace, with = options.engine](const Engine& engine) {
+    return refuse_overwriting(path, engine, with, "--trace");
   };
   return file;
 }

@@ -89,7 +89,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
 }
 
 void add_lora_flag(CLI::App& command, EngineFlags& flags) {
-  command.add_option("--lora", flags.loras, "adapter of the model, GGUF; FILE=0.5: half of it; repeatable")
+  command.add_option("--lora", flags.loras, "GGUF adapter of it; FILE=0.5: half of it; repeatable")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
@@ -247,6 +247,12 @@ Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFil
     RIDGE_TRY(refuse_overwriting(path, input.path, flag));
   }
   return {};
+}
+
+Result<void> refuse_overwriting(const std::string& path, const Engine& engine, const EngineOptions& options,
+                                std::string_view flag) {
+  for (const LoraFile& lora : options.adapters) RIDGE_TRY(refuse_overwriting(path, lora.path, flag));
+  return refuse_overwriting(path, engine.model().file().files(), flag);
 }
 
 Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag) {

@@ -69,6 +69,9 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit = 
 Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs,
                                 std::string_view flag = "-o");
 Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag = "-o");
+// The model's files and its adapters.
+Result<void> refuse_overwriting(const std::string& path, const Engine& engine, const EngineOptions& options,
+                                std::string_view flag = "-o");
 // A file or folder that a command will write, and the flag that named it.
 struct OutputName {
   std::string flag;

@@ -38,7 +38,7 @@ Result<void> run(const Flags& flags) {
   options.logits_rows = kLogitsRows;
   options.default_context = std::max<uint64_t>(ids.size(), 16);
   auto engine = RIDGE_TRY(Engine::open(options));
-  RIDGE_TRY(refuse_overwriting(flags.out, engine->model().file().files()));
+  RIDGE_TRY(refuse_overwriting(flags.out, *engine, options));
   auto file = RIDGE_TRY(NpyWriter::create(flags.out, ids.size(), engine->model().config().vocabulary));
   Progress bar("evaluating", ids.size(), ProgressUnit::items);
   RIDGE_TRY(engine->evaluate_all(ids, [&](std::span<const float> row) {

@@ -72,6 +72,7 @@ def refuses_adapters(model, lora):
     for scale in ("nan", "inf", "", "x", "1e9"):
         fails(2, [*words, lora + "=" + scale], "FILE=SCALE")
     fails(2, [*words, "=1"], "names no file")
+    fails(2, ["logits", model, "--tokens", "1,2", "--lora", lora, "-o", lora], "is the input itself")
     # Experts are no plain products.
     experts = write(os.path.join(T, "experts.gguf"), adapter(names=("ffn_down_exps",)))
     fails(3, ["run", tiny_file(experts=4), "--raw", "-p", "x", "--lora", experts], "no plain product")
