@@ -4,19 +4,19 @@ _ridge_options() {
   local engine="--memory --floor --pins --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --prompt --file --n-predict --system --save-state --load-state --record --expert-policy --all-neurons --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
+      echo "$engine --lora --prompt --file --n-predict --system --save-state --load-state --record --expert-policy --all-neurons --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
     tokenize) echo "--no-special --parse-special --json --lines-json" ;;
     detokenize) echo "--show-special" ;;
-    logits) echo "$engine --tokens --output" ;;
-    perplexity) echo "$engine --window --windows --kl --json" ;;
+    logits) echo "$engine --lora --tokens --output" ;;
+    perplexity) echo "$engine --lora --window --windows --kl --json" ;;
     importance)
       echo "$engine --data --task --output --svg --imatrix --from-imatrix --neurons --window --windows --leave-out --json"
       ;;
     bench)
-      echo "$engine --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --trace --db --label --compare"
+      echo "$engine --lora --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --trace --db --label --compare"
       ;;
     roofline)
       echo "$engine --scenarios --lengths --tokens --repetitions --machine --sweep --output --svg --db --label --history --paper-compat --json --csv"
@@ -39,7 +39,10 @@ _ridge_options() {
       echo "--output --make-corpus --make-rationales --bytes --items --teacher --tokenizer --rationales --rationale-share --held-out --layers --dim --heads --kv-heads --ffn-dim --ffn --untied --share-blocks --exit-layer --exit-weight --kd --divergence --skew --temperature \
         --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
       ;;
-    plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
+    tune)
+      echo "--output --data --rank --alpha --targets --context --batch --steps --rate --warmup --decay --clip --seed --held-out --validation-tokens --evaluate-every --checkpoint-every --resume --memory --threads --json"
+      ;;
+    plan) echo "$engine --lora --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
     pack) echo "--output --neurons --check --threads" ;;
     models) echo "" ;;
     report) echo "--output --pass" ;;
@@ -49,7 +52,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill claims plan image report"
+  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill tune claims plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

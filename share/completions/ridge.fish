@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill claims plan image report
+set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill tune claims plan image report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -24,6 +24,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'w
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a plan -d 'what a budget keeps and costs'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a distill -d 'train a small model'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a claims -d 'judge what is promised of weight caching'
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a tune -d 'adapt a model to a text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a compare -d 'how far a picture is from another'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
@@ -31,7 +32,7 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a report -d 'a
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack sim ladder doctor plan' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack sim ladder doctor tune plan' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from compare' -F
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
@@ -45,6 +46,7 @@ complete -c ridge -n "$engine" -l cpus -x -d 'bind the threads to these CPUs'
 complete -c ridge -n "$engine" -l isa -x -a 'scalar avx2 avx512 neon' -d 'at most this instruction set'
 complete -c ridge -n "$engine" -l numerics -x -a 'default exact fast' -d arithmetic
 complete -c ridge -n '__fish_seen_subcommand_from run info logits perplexity importance bench roofline sim plan' -l kv-type -x -a 'f16 bf16 q8_0 f32' -d 'how keys and values are kept'
+complete -c ridge -n '__fish_seen_subcommand_from run logits perplexity bench plan' -l lora -r -F -d 'adapter of the model'
 complete -c ridge -n "$engine" -l io -x -a 'auto uring threads buffered' -d 'how weights are read'
 
 set -l run '__fish_seen_subcommand_from run'
@@ -278,3 +280,26 @@ complete -c ridge -n "$distill" -s m -l memory -x -d 'limit of a teacher that is
 complete -c ridge -n "$distill" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$distill" -s c -l context -x -d 'tokens of a window'
 complete -c ridge -n "$distill" -l json -d 'print JSON'
+
+set -l tune '__fish_seen_subcommand_from tune'
+complete -c ridge -n "$tune" -s o -l output -r -F -d 'the adapter that is written'
+complete -c ridge -n "$tune" -l data -r -F -d 'a text file, or a folder'
+complete -c ridge -n "$tune" -l rank -x -d 'columns of what is learned'
+complete -c ridge -n "$tune" -l alpha -x -d 'factor of what is added, times rank'
+complete -c ridge -n "$tune" -l targets -x -a 'attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down' -d 'matrices to adapt'
+complete -c ridge -n "$tune" -s c -l context -x -d 'tokens of a window'
+complete -c ridge -n "$tune" -l batch -x -d 'windows of a step'
+complete -c ridge -n "$tune" -l steps -x -d 'batches to learn from'
+complete -c ridge -n "$tune" -l rate -x -d 'learning rate'
+complete -c ridge -n "$tune" -l warmup -x -d 'share of steps in which it rises'
+complete -c ridge -n "$tune" -l decay -x -d 'weight decay'
+complete -c ridge -n "$tune" -l clip -x -d 'largest norm of the gradient'
+complete -c ridge -n "$tune" -l seed -x -d 'of adapters and windows'
+complete -c ridge -n "$tune" -l held-out -x -d 'share of text held out'
+complete -c ridge -n "$tune" -l validation-tokens -x -d 'tokens that judge it'
+complete -c ridge -n "$tune" -l evaluate-every -x -d 'steps between points of the curve'
+complete -c ridge -n "$tune" -l checkpoint-every -x -d 'steps between checkpoints'
+complete -c ridge -n "$tune" -l resume -d 'go on where it was stopped'
+complete -c ridge -n "$tune" -s m -l memory -x -d 'hard limit of the process'
+complete -c ridge -n "$tune" -s t -l threads -x -d 'compute threads'
+complete -c ridge -n "$tune" -l json -d 'print JSON'

@@ -102,8 +102,8 @@ Result<TraceFile> trace_file(const Flags& flags, BenchOptions& options) {
   }
   TraceFile file = RIDGE_TRY(TraceFile::create(*flags.trace, "ridge bench"));
   options.engine.trace = file.trace();
-  options.opened = [path = *flags.trace](const Engine& engine) {
-    return refuse_overwriting(path, engine.model().file().files(), "--trace");
+  options.opened = [path = *flags.trace, with = options.engine](const Engine& engine) {
+    return refuse_overwriting(path, engine, with, "--trace");
   };
   return file;
 }
@@ -186,6 +186,7 @@ void add_bench(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("bench", "measure a model's speed beside the machine's roofs");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   // --compare needs no model, and a benchmark takes several thread counts.
   command->get_option("MODEL")->required(false);
   command->remove_option(command->get_option("--threads"));

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "base/units.h"
 #include "cli/model_store.h"
 #include "format/output_file.h"
+#include "format/quote.h"
 #include "machine/cpu.h"
 #include "text/utf8.h"
 
@@ -86,7 +88,33 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--io", flags.io, "reading: auto, uring, threads, buffered")->type_name("NAME");
 }
 
+void add_lora_flag(CLI::App& command, EngineFlags& flags) {
+  command.add_option("--lora", flags.loras, "GGUF adapter of it; FILE=0.5: half of it; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+}
+
 namespace {
+
+// A file that is there under the whole name is meant by it, whatever follows a '='.
+Result<LoraFile> parse_adapter(const std::string& text) {
+  constexpr double kStrongest = 100;
+  struct stat info {};
+  const size_t equals = text.rfind('=');
+  LoraFile lora{.path = text};
+  if (equals != std::string::npos && ::stat(text.c_str(), &info) != 0) {
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, lora.strength);
+    if (error != std::errc() || rest != end || !(std::fabs(lora.strength) <= kStrongest)) {
+      return usage_error(fmt::format("--lora {}: expected FILE or FILE=SCALE, a number from -{} to {}",
+                                     ridge::in_quotes(text), kStrongest, kStrongest));
+    }
+    lora.path.resize(equals);
+  }
+  if (lora.path.empty()) return usage_error(fmt::format("--lora {}: names no file", ridge::in_quotes(text)));
+  return lora;
+}
 
 Result<std::vector<int>> parse_cpus(const std::string& text) {
   std::vector<int> usable = usable_cpus(), cpus;
@@ -146,6 +174,7 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
     }
     o.context = static_cast<uint64_t>(*flags.context);
   }
+  for (const std::string& lora : flags.loras) o.adapters.push_back(RIDGE_TRY(parse_adapter(lora)));
   o.numerics = RIDGE_TRY(parse_numerics(flags.numerics));
   if (flags.kv_type) o.kv_type = RIDGE_TRY(parse_kv_type(*flags.kv_type));
   return o;
@@ -218,6 +247,12 @@ Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFil
     RIDGE_TRY(refuse_overwriting(path, input.path, flag));
   }
   return {};
+}
+
+Result<void> refuse_overwriting(const std::string& path, const Engine& engine, const EngineOptions& options,
+                                std::string_view flag) {
+  for (const LoraFile& lora : options.adapters) RIDGE_TRY(refuse_overwriting(path, lora.path, flag));
+  return refuse_overwriting(path, engine.model().file().files(), flag);
 }
 
 Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag) {

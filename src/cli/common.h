@@ -41,8 +41,11 @@ struct EngineFlags {
   std::optional<std::string> kv_type;
   std::string io = "auto";
   std::optional<std::string> floor, pins;
+  std::vector<std::string> loras;  // FILE or FILE=SCALE
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
+// --lora, of commands that run the model.
+void add_lora_flag(CLI::App& command, EngineFlags& flags);
 Result<EngineOptions> engine_options(const EngineFlags& flags);
 // A number of --threads that can be used, noted if there are fewer CPUs; a usage error otherwise.
 Result<int> thread_count(int64_t threads);
@@ -66,6 +69,9 @@ Result<std::string> read_text(const std::string& path, const TextLimit& limit = 
 Result<void> refuse_overwriting(const std::string& path, std::span<const GgufFile> inputs,
                                 std::string_view flag = "-o");
 Result<void> refuse_overwriting(const std::string& path, const std::string& input, std::string_view flag = "-o");
+// The model's files and its adapters.
+Result<void> refuse_overwriting(const std::string& path, const Engine& engine, const EngineOptions& options,
+                                std::string_view flag = "-o");
 // A file or folder that a command will write, and the flag that named it.
 struct OutputName {
   std::string flag;
@@ -111,5 +117,6 @@ void add_compare(CLI::App& app);
 void add_image(CLI::App& app);
 void add_distill(CLI::App& app);
 void add_claims(CLI::App& app);
+void add_tune(CLI::App& app);
 
 }  // namespace ridge::cli

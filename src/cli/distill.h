@@ -1,5 +1,5 @@
-// How `ridge distill` reaches libtorch: a program of its own, ridge-distill, has the trainer, so that ridge itself
-// stays small and starts at once. Both parse the same command line with cli/distill.cpp.
+// How `ridge distill` and `ridge tune` reach libtorch: a program of its own, ridge-distill, has the trainers, so that
+// ridge itself stays small and starts at once. Both parse the same command line with cli/distill.cpp and cli/tune.cpp.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "distill/job.h"
 #include "distill/train.h"
+#include "distill/tune.h"
 
 namespace ridge::cli {
 
@@ -16,5 +17,6 @@ std::optional<std::string> find_trainer();
 // In ridge: becomes ridge-distill, and returns only if that cannot be; the job is what the command line says. In
 // ridge-distill: trains.
 Result<distill::TrainReport> start_training(const distill::DistillJob& job, const distill::TrainHooks& hooks);
+Result<distill::TuneReport> start_tuning(const distill::TuneJob& job, const distill::TrainHooks& hooks);
 
 }  // namespace ridge::cli

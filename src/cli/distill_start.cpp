@@ -1,4 +1,4 @@
-// ridge's side of `ridge distill`: finds ridge-distill and becomes it.
+// ridge's side of `ridge distill` and `ridge tune`: finds ridge-distill and becomes it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,18 +29,8 @@ std::vector<std::string> own_words() {
   return words;
 }
 
-}  // namespace
-
-std::optional<std::string> find_trainer() {
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& program : {here / "ridge-distill", here / "../libexec/ridge/ridge-distill"}) {
-    if (::access(program.c_str(), X_OK) == 0) return program.string();
-  }
-  return std::nullopt;
-}
-
-Result<distill::TrainReport> start_training(const distill::DistillJob&, const distill::TrainHooks&) {
+// Returns only if that cannot be.
+Error become_trainer() {
   std::vector<std::string> words = own_words();
   const std::optional<std::string> program = find_trainer();
   if (program && !words.empty()) {
@@ -54,8 +44,26 @@ Result<distill::TrainReport> start_training(const distill::DistillJob&, const di
   }
   return io_error(
       "training needs libtorch, which is not part of this build: run scripts/setup --distill (it installs "
-      "libtorch-dev) "
-      "and scripts/build, and start build/release/bin/ridge");
+      "libtorch-dev) and scripts/build, and start build/release/bin/ridge");
+}
+
+}  // namespace
+
+std::optional<std::string> find_trainer() {
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& program : {here / "ridge-distill", here / "../libexec/ridge/ridge-distill"}) {
+    if (::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return std::nullopt;
+}
+
+Result<distill::TrainReport> start_training(const distill::DistillJob&, const distill::TrainHooks&) {
+  return become_trainer();
+}
+
+Result<distill::TuneReport> start_tuning(const distill::TuneJob&, const distill::TrainHooks&) {
+  return become_trainer();
 }
 
 }  // namespace ridge::cli

@@ -38,7 +38,7 @@ Result<void> run(const Flags& flags) {
   options.logits_rows = kLogitsRows;
   options.default_context = std::max<uint64_t>(ids.size(), 16);
   auto engine = RIDGE_TRY(Engine::open(options));
-  RIDGE_TRY(refuse_overwriting(flags.out, engine->model().file().files()));
+  RIDGE_TRY(refuse_overwriting(flags.out, *engine, options));
   auto file = RIDGE_TRY(NpyWriter::create(flags.out, ids.size(), engine->model().config().vocabulary));
   Progress bar("evaluating", ids.size(), ProgressUnit::items);
   RIDGE_TRY(engine->evaluate_all(ids, [&](std::span<const float> row) {
@@ -59,6 +59,7 @@ void add_logits(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("logits", "write the logits of every position to a NumPy file");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   command->add_option("--tokens", flags->tokens, "token ids, such as 1,2,3")->type_name("LIST")->required();
   command->add_option("-o,--output", flags->out, "the .npy file")->type_name("FILE")->required();
   command->footer(kExamples);

@@ -136,6 +136,7 @@ void add_perplexity(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("perplexity", "how well a model predicts a text");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   command->add_option("FILE", flags->file, "the text, - for standard input")->type_name("")->required();
   command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
   command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");

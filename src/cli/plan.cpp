@@ -62,6 +62,7 @@ void add_plan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("plan", "what a budget keeps, streams and costs");
   add_engine_flags(*command, flags->sim.engine);
+  add_lora_flag(*command, flags->sim.engine);
   command->get_option("MODEL")->description("model, or a device profile (.toml)");
   auto add = [&](const char* name, auto& value, const char* type, const char* what) {
     command->add_option(name, value, what)->type_name(type);

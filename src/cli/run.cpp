@@ -185,10 +185,9 @@ Result<void> run(RunFlags& flags) {
   if (trace) options.trace = trace->trace();
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
-  if (flags.save_state)
-    RIDGE_TRY(refuse_overwriting(*flags.save_state, engine->model().file().files(), "--save-state"));
-  if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, engine->model().file().files(), "--record"));
-  if (flags.trace) RIDGE_TRY(refuse_overwriting(*flags.trace, engine->model().file().files(), "--trace"));
+  if (flags.save_state) RIDGE_TRY(refuse_overwriting(*flags.save_state, *engine, options, "--save-state"));
+  if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, *engine, options, "--record"));
+  if (flags.trace) RIDGE_TRY(refuse_overwriting(*flags.trace, *engine, options, "--trace"));
   if (flags.load_state) RIDGE_TRY(engine->load_state(*flags.load_state));
   if (flags.explain) note_block(explanation(*engine));
   Prompt prompt = RIDGE_TRY(Prompt::create(*engine, flags.raw ? PromptKind::raw : PromptKind::automatic));
@@ -268,6 +267,7 @@ void add_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   auto* command = app.add_subcommand("run", "answer a prompt, continue a text, or chat");
   add_engine_flags(*command, flags->engine);
+  add_lora_flag(*command, flags->engine);
   command->add_option("-p,--prompt", flags->prompt, "the text to answer or to continue")->type_name("TEXT");
   command->add_option("-f,--file", flags->file, "read the prompt from a file, after the text of -p")->type_name("FILE");
   command->add_option("INPUT", flags->input, "- reads the prompt from standard input")->type_name("");

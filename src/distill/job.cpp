@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "base/units.h"
@@ -25,19 +28,6 @@ constexpr std::array<std::pair<Divergence, std::string_view>, 4> kDivergences = 
      {Divergence::skew_forward, "skew-forward"},
      {Divergence::skew_reverse, "skew-reverse"}}};
 
-struct Range {
-  const char* flag;
-  double value, least, most;
-};
-
-Result<void> check_ranges(std::span<const Range> ranges) {
-  for (const Range& r : ranges) {
-    if (r.value >= r.least && r.value <= r.most) continue;  // false for NaN too
-    return usage_error(fmt::format("{} {} cannot be used: give {} to {}", r.flag, r.value, r.least, r.most));
-  }
-  return {};
-}
-
 // Weights, gradients and two moments of AdamW; activations of a step, roughly: what a block keeps for its gradient, and
 // the logits of the student and the teacher with their softmaxes.
 uint64_t bytes_of_training(const DistillJob& job) {
@@ -49,6 +39,23 @@ uint64_t bytes_of_training(const DistillJob& job) {
 }
 
 }  // namespace
+
+Result<void> check_ranges(std::span<const Range> ranges) {
+  for (const Range& r : ranges) {
+    if (r.value >= r.least && r.value <= r.most) continue;  // false for NaN too
+    return usage_error(fmt::format("{} {} cannot be used: give {} to {}", r.flag, r.value, r.least, r.most));
+  }
+  return {};
+}
+
+double rate_of(const Optimizer& o, uint64_t step) {
+  constexpr double kLast = 0.1;
+  const auto total = static_cast<double>(o.steps), at = static_cast<double>(step);
+  const double warm = std::max(1.0, o.warmup * total);
+  if (at <= warm) return o.rate * at / warm;
+  const double part = (at - warm) / std::max(1.0, total - warm);
+  return o.rate * (kLast + (1 - kLast) * 0.5 * (1 + std::cos(std::numbers::pi * part)));
+}
 
 std::string_view name_of(FfnKind kind) { return kFfns[static_cast<size_t>(kind)].name; }
 std::string_view architecture_of(FfnKind kind) { return kFfns[static_cast<size_t>(kind)].architecture; }

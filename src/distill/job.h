@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,17 @@ struct Optimizer {
   double clip = 1.0;     // largest norm of all gradients together
   uint64_t seed = 1;
 };
+
+// Of step 1 … steps.
+double rate_of(const Optimizer& optimizer, uint64_t step);
+
+// What a flag may be, both ends included.
+struct Range {
+  const char* flag;
+  double value, least, most;
+};
+// A usage error for the first that is outside.
+Result<void> check_ranges(std::span<const Range> ranges);
 
 struct DistillJob {
   std::string data;               // a text file, or a folder of them

@@ -88,7 +88,7 @@ Result<void> Engine::check_vocabulary() const {
 // Everything small: kernels, the model's description, the tokenizer, what is known of the machine.
 Result<void> Engine::prepare() {
   kernels_ = RIDGE_TRY(choose_kernels({.isa = options_.isa, .fast = options_.numerics == Numerics::fast}));
-  model_ = RIDGE_TRY(Model::open(options_.path, {.context = options_.context}));
+  model_ = RIDGE_TRY(Model::open(options_.path, {.context = options_.context, .adapters = options_.adapters}));
   auto tokenizer = Tokenizer::from_metadata(model_->file().metadata());
   if (tokenizer.ok()) {
     tokenizer_ = std::move(tokenizer).value();

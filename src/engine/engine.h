@@ -37,6 +37,7 @@ constexpr int kMostThreads = 256;
 
 struct EngineOptions {
   std::string path;
+  std::vector<LoraFile> adapters = {};  // GGUF, always in memory (model/adapters.h)
   std::string machine = {};        // profile of the machine to plan for; empty: this one, as `ridge probe` measured it
   std::optional<uint64_t> memory;  // a promise of the user's: peak charge ≤ this; none: what the machine offers
   uint64_t context = 0;            // positions, 0: default_context

@@ -79,6 +79,7 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
   if (options_.states) a.add("saving and loading states", state_bytes(context));
   if (options_.record) a.add("recording of visits", recording_limit(program, context).bytes());
   a.add("norms and biases", 2 * model_->vector_bytes());
+  if (!model_->adapters().empty()) a.add("adapters", model_->adapters().bytes());
   const uint64_t text = kTextBase + context * kTextPerPosition + options_.text_bytes * kCopiesOfText;
   const uint64_t sampler = uint64_t{model_->config().vocabulary} * 8;
   // A drafter's sampler may see logits with as many rows as the large model has (draft_model.h): those are copies.

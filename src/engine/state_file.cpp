@@ -291,6 +291,7 @@ Result<uint64_t> model_fingerprint(const Model& model) {
     if (t.name.empty()) continue;  // a later matrix of a stack of experts: the first one stands for all
     RIDGE_TRY(add_tensor_sample(hash, files[t.file], t.offset + t.stored_bytes(0, t.rows) / 2));
   }
+  if (!model.adapters().empty()) hash.add_value(model.adapters().fingerprint());
   return hash.value();
 }
 

@@ -218,6 +218,31 @@ void Compute::linear(Rows x, std::initializer_list<LinearPart> parts) {
     const float* bias = model_.vector(part.bias).data();
     each_token(x.rows, [&](size_t t) { m_.kernels->add(bias, part.weight.rows, part.out.row(t)); });
   }
+  for (const LinearPart& part : parts) adapt(x, part);
+}
+
+// out += scale · B (A x) for each adapter in turn. The rows of a pass do not meet, and each sum runs over its columns
+// in order: the bytes do not depend on the pass.
+void Compute::adapt(Rows x, const LinearPart& part) {
+  for (const Adapter& a : model_.adapters().of(part.weight.id)) {
+    StageTimer timer(m_.profile, Stage::product, part.weight.id);
+    Frame frame(*this);
+    Rows low = temp(x.rows, a.rank), more = temp(x.rows, a.rows);
+    const auto multiply = [&](Rows from, uint64_t panels, Rows to) {
+      const Work work{.type = Type::F32,
+                      .layout = Layout::panels,
+                      .weights = model_.adapters().panels(panels),
+                      .rows = static_cast<uint32_t>(to.cols),
+                      .cols = static_cast<uint32_t>(from.cols),
+                      .out = to.data,
+                      .out_stride = to.stride};
+      run_works({&work, 1}, from, {});
+    };
+    multiply(x, a.down, low);
+    each_token(x.rows, [&](size_t t) { m_.kernels->scale(a.scale, a.rank, low.row(t)); });
+    multiply(low, a.up, more);
+    each_token(x.rows, [&](size_t t) { m_.kernels->add(more.row(t), a.rows, part.out.row(t)); });
+  }
 }
 
 void Compute::logits(Rows x, const Weight& head, float softcap) {
@@ -234,7 +259,9 @@ void Compute::logits(Rows x, const Weight& head, float softcap) {
   LinearPart part{.weight = head, .out = io_.logits};
   product(last, {&part, 1});
   lease_.release();
-  if (failed() || softcap <= 0) return;
+  if (failed()) return;
+  adapt(last, part);
+  if (softcap <= 0) return;
   for (size_t t = 0; t < last.rows; ++t) m_.kernels->softcap(softcap, head.rows, io_.logits.row(t));
 }
 

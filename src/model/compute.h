@@ -110,6 +110,7 @@ class Compute : public Ops {
   bool failed() const { return error_.has_value(); }
   void fail(Error error);
   void product(Rows x, std::span<const LinearPart> parts);
+  void adapt(Rows x, const LinearPart& part);
   Q8Rows quantize(Rows x);
   void quantize(Rows x, const Q8Rows& x8);
   void run_expert(uint32_t expert, Rows x, std::span<const uint32_t> tokens, const ExpertMatrices& m, Gate gate,

@@ -32,8 +32,6 @@ constexpr std::string_view kPrefixes[] = {"base_model.model.",      "lora_unet_"
                                           "model.diffusion_model.", "diffusion_model.", "net."};
 constexpr std::string_view kTextPrefixes[] = {"lora_te", "text_encoder"};
 
-constexpr uint64_t kMostRank = 4096;
-
 // Tools write the dots of a name as underscores, or not: one form for both.
 std::string plain(std::string_view name) {
   std::string out(name);
@@ -147,7 +145,7 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
         found.down->offset);
   }
   out.rank = static_cast<uint32_t>(rank);
-  double alpha = static_cast<double>(rank);
+  std::optional<double> alpha;
   if (found.alpha != nullptr) {
     const std::vector<float> values = RIDGE_TRY(read_floats(file, *found.alpha, 1));
     if (values.size() != 1 || !std::isfinite(values[0])) {
@@ -156,12 +154,8 @@ Result<LoraPair> LoraReader::pair(const Safetensors& file, const LoraFile& lora,
     }
     alpha = static_cast<double>(values[0]);
   }
-  out.scale = static_cast<float>(lora.strength * alpha / static_cast<double>(rank));
-  if (!std::isfinite(out.scale)) {
-    return bad_input(fmt::format("{}: {} is too large: {:g} times the strength {:g} is no 32-bit float", file.where(),
-                                 in_quotes(found.alpha->name), alpha, lora.strength),
-                     found.alpha->offset);
-  }
+  out.scale = RIDGE_TRY(
+      lora_scale(file.where(), found.alpha != nullptr ? found.alpha->name : weight.name, lora.strength, alpha, rank));
   return out;
 }
 
@@ -193,6 +187,15 @@ Result<void> LoraReader::read(const LoraFile& lora, size_t number) {
 }
 
 }  // namespace
+
+Result<float> lora_scale(const std::string& where, const std::string& name, double strength,
+                         std::optional<double> alpha, uint64_t rank) {
+  const double whole = static_cast<double>(rank);
+  const auto scale = static_cast<float>(strength * alpha.value_or(whole) / whole);
+  if (std::isfinite(scale)) return scale;
+  return bad_input(fmt::format("{}: {} is too large: {:g} times the strength {:g} is no 32-bit float", where,
+                               in_quotes(name), alpha.value_or(whole), strength));
+}
 
 Result<LoraSet> add_loras(Gguf model, std::span<const LoraFile> loras) {
   LoraSet set{.file = std::move(model), .pairs = {}};

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,9 +22,16 @@
 namespace ridge {
 
 struct LoraFile {
-  std::string path;     // safetensors
+  std::string path;     // safetensors; of language models GGUF (adapters.h)
   double strength = 1;  // of all of it
 };
+
+inline constexpr uint64_t kMostRank = 4096;
+
+// strength · alpha / rank; without an alpha: strength. Bad input, with file and tensor or key of the alpha, if that is
+// no finite float.
+Result<float> lora_scale(const std::string& where, const std::string& name, double strength,
+                         std::optional<double> alpha, uint64_t rank);
 
 struct LoraPair {
   std::string weight;    // the tensor it changes, [rows, cols]

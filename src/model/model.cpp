@@ -25,10 +25,16 @@ std::string architecture_names() {
 Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& options) {
   std::string where = file.metadata().where;
   std::string name = RIDGE_TRY(file.metadata().require_string("general.architecture"));
+  if (RIDGE_TRY(file.metadata().string("general.type")).value_or("") == "adapter") {
+    return bad_input(
+        fmt::format("{}: is an adapter, no model: name the model that it was trained on, and this with --lora", where));
+  }
   for (const Architecture& a : architectures()) {
     if (a.name != name) continue;
     ModelBuilder builder(std::move(file), options);
-    return a.make(builder);
+    auto model = RIDGE_TRY(a.make(builder));
+    RIDGE_TRY(model->open_adapters(options.adapters));
+    return model;
   }
   std::string_view closest = closest_architecture(name, file);
   std::string advice =
@@ -97,7 +103,28 @@ std::vector<TensorId> Model::gathered() const {
   return ids;
 }
 
+// Which matrices are plain products a pass without numbers tells.
+Result<void> Model::open_adapters(std::span<const LoraFile> files) {
+  if (files.empty()) return {};
+  Outline outline(*this, {.tokens = 1}, {.record = false});
+  forward(outline);
+  std::vector<AdapterTarget> targets;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const StoredTensor& t = tensors_[i];
+    if (t.name.empty()) continue;  // the later matrices of a stack
+    const auto id = static_cast<TensorId>(i);
+    targets.push_back({.id = id,
+                       .name = t.name,
+                       .rows = t.rows,
+                       .cols = t.cols,
+                       .product = id != embedding_.id && outline.is_product(id)});
+  }
+  adapters_ = RIDGE_TRY(AdapterSet::open(files, targets, config_.architecture));
+  return {};
+}
+
 Result<void> Model::load_vectors(WeightSource& source) {
+  RIDGE_TRY(adapters_.load());
   vectors_.resize(vector_floats_);
   std::vector<uint32_t> rows;
   for (const PendingVector& v : pending_vectors_) {

@@ -21,6 +21,7 @@
 #include "format/neuron_bundles.h"
 #include "kernels/rope_table.h"
 #include "memory/weight_source.h"
+#include "model/adapters.h"
 #include "model/ops.h"
 #include "program/program.h"
 
@@ -58,6 +59,7 @@ struct ProgramOptions {
 struct ModelOptions {
   uint64_t context = 0;        // the context that will be used, 0: the model's own (long-context rope variants)
   NeuronBundles bundles = {};  // of the file, where it is a pack that has them
+  std::vector<LoraFile> adapters = {};
 };
 
 class Model {
@@ -92,7 +94,10 @@ class Model {
   // What a source's gather() will be asked for: the embedding and the vectors.
   std::vector<TensorId> gathered() const;
 
-  // Norms, biases and factors: read once through the source (its gather()), kept as floats.
+  // What changes products, in memory beside the weights; empty without ModelOptions::adapters.
+  const AdapterSet& adapters() const { return adapters_; }
+
+  // Norms, biases and factors: read once through the source (its gather()), kept as floats; and the adapters.
   Result<void> load_vectors(WeightSource& source);
   uint64_t vector_bytes() const { return vector_floats_ * sizeof(float); }
   std::span<const float> vector(VectorRef ref) const { return {vectors_.data() + ref.offset, ref.size}; }
@@ -108,6 +113,8 @@ class Model {
   Weight embedding_, head_;
 
  private:
+  Result<void> open_adapters(std::span<const LoraFile> files);
+
   struct PendingVector {
     TensorId id;
     uint32_t offset, size, rows;  // rows × size floats
@@ -115,6 +122,7 @@ class Model {
   std::vector<PendingVector> pending_vectors_;
   uint64_t vector_floats_ = 0;
   std::vector<float> vectors_;
+  AdapterSet adapters_;
 };
 
 // One row per architecture.

@@ -162,9 +162,26 @@ Operator Outline::operator_of(const Weight& weight) const {
   return options_.record ? ridge::operator_of(program_.tensors[weight.id].name) : Operator::other;
 }
 
+// What adapters add to a product, as Compute::adapt() does it. Their bytes are always in memory.
+void Outline::adapt(size_t rows, const Weight& weight, Operator op) {
+  products_.insert(weight.id);
+  for (const Adapter& a : model_.adapters().of(weight.id)) {
+    Frame frame(*this);
+    (void)temp(rows, a.rank);
+    (void)temp(rows, a.rows);
+    use({Op::scale, Op::add});
+    const uint64_t elements = uint64_t{a.rank} * (a.rows + a.cols);
+    const uint64_t floats = rows * (uint64_t{a.cols} + 4 * a.rank + 4 * a.rows);
+    count_other(op, {.memory_bytes = panels_bytes(Type::F32, a.rank, a.cols) + panels_bytes(Type::F32, a.rows, a.rank),
+                     .activation_bytes = floats * sizeof(float),
+                     .flops = rows * (2 * elements + a.rank + a.rows)});
+  }
+}
+
 void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
-  Frame frame(*this);
   const Operator op = operator_of(parts.begin()->weight);
+  for (const LinearPart& part : parts) adapt(x.rows, part.weight, op);
+  Frame frame(*this);
   std::vector<Weight> weights;
   bool int8 = false;
   for (const LinearPart& part : parts) {
@@ -184,6 +201,7 @@ void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
 void Outline::logits(Rows x, const Weight& head, float softcap) {
   size_t outputs = shape().outputs;
   if (outputs == 0) return;  // of a model that is read for its hidden states
+  adapt(outputs, head, Operator::head);
   Frame frame(*this);
   if (uses_int8(head.type, options_.exact)) {
     use({Op::quantize});

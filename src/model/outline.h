@@ -5,6 +5,8 @@
 //   Program p = std::move(outline).finish();
 #pragma once
 
+#include <set>
+
 #include "model/model.h"
 #include "model/ops.h"
 
@@ -49,6 +51,8 @@ class Outline : public Ops {
   size_t workspace_floats() const { return most_; }
   size_t latent_floats() const { return latent_floats_; }
   const OpSet& operations() const { return used_; }
+  // Whether the pass multiplies with this matrix in linear() or logits().
+  bool is_product(TensorId weight) const { return products_.contains(weight); }
 
  protected:
   float* workspace(size_t offset, size_t floats) override;
@@ -77,6 +81,7 @@ class Outline : public Ops {
   Cost slice_cost(const std::vector<Piece>& pieces, const Step& step) const;
   uint64_t stored(const std::vector<Piece>& pieces) const;
   void record(const std::vector<Weight>& weights, size_t tokens, size_t in_width, Operator op);
+  void adapt(size_t rows, const Weight& weight, Operator op);
   Operator operator_of(const Weight& weight) const;
   void count_other(Operator op, const Cost& cost);
   void elementwise(Operator op, uint64_t floats_moved, uint64_t flops);
@@ -91,6 +96,7 @@ class Outline : public Ops {
   std::vector<Step> part_steps_;
   size_t most_ = 0, latent_floats_ = 0;
   OpSet used_;
+  std::set<TensorId> products_;
 };
 
 }  // namespace ridge

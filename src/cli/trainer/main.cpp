@@ -1,4 +1,4 @@
-// ridge-distill: `ridge distill` with libtorch. Not for people: ridge starts it, with the same words.
+// ridge-distill: `ridge distill` and `ridge tune` with libtorch. Not for people: ridge starts it, with the same words.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -17,13 +17,17 @@ Result<distill::TrainReport> start_training(const distill::DistillJob& job, cons
   return distill::train(job, hooks);
 }
 
+Result<distill::TuneReport> start_tuning(const distill::TuneJob& job, const distill::TrainHooks& hooks) {
+  return distill::tune(job, hooks);
+}
+
 }  // namespace ridge::cli
 
 int main(int argc, char** argv) {
   // As in main.cpp: a closed pipe and a file size limit are errors of write().
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  CLI::App app("The trainer of `ridge distill`.", "ridge");
+  CLI::App app("The trainer of `ridge distill` and `ridge tune`.", "ridge");
   app.require_subcommand(1);
   app.fallthrough();
   bool verbose = false, quiet = false;
@@ -35,6 +39,7 @@ int main(int argc, char** argv) {
                                    : ridge::Verbosity::normal);
   });
   ridge::cli::add_distill(app);
+  ridge::cli::add_tune(app);
   ridge::cli::check_words(app);
   std::vector<std::string> words(argv + 1, argv + argc);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the end

@@ -72,9 +72,9 @@ Batch Batches::own_text(Rng& rng, const Student& student) const {
   return batch;
 }
 
-Batch Batches::of_step(uint64_t step, const Student& student) const {
+Batch Batches::of_step(uint64_t step, const Student* student) const {
   Rng rng = rng_of_step(job_.optimizer.seed, step);
-  if (job_.on_policy > 0 && rng.uniform() < job_.on_policy) return own_text(rng, student);
+  if (job_.on_policy > 0 && rng.uniform() < job_.on_policy) return own_text(rng, *student);
   const uint32_t window = job_.shape.context;
   std::vector<std::vector<TokenId>> rows;
   std::vector<float> weights;

@@ -2,7 +2,7 @@
 // that a student writes itself.
 //
 //   Batches batches(job, data, rationales);
-//   Batch batch = batches.of_step(17, student);
+//   Batch batch = batches.of_step(17, &student);
 #pragma once
 
 #include <torch/torch.h>
@@ -29,7 +29,8 @@ class Batches {
  public:
   Batches(const DistillJob& job, const TextData& data, const Rationales& rationales)
       : job_(job), data_(data), rationales_(rationales) {}
-  Batch of_step(uint64_t step, const Student& student) const;
+  // The student is asked where it writes texts itself (job.on_policy), and may be none elsewhere.
+  Batch of_step(uint64_t step, const Student* student) const;
   // `count` windows one after the other, from the held-out text or the beginning of the other.
   static std::vector<Batch> in_order(const std::vector<TokenId>& text, uint64_t tokens, const DistillJob& job);
 

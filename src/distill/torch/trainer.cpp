@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <numbers>
 
 #include "base/units.h"
 #include "distill/torch/losses.h"
@@ -150,16 +149,6 @@ Result<void> Trainer::resume() {
   return {};
 }
 
-double Trainer::rate_of(uint64_t step) const {
-  constexpr double kLast = 0.1;
-  const Optimizer& o = job_.optimizer;
-  const auto total = static_cast<double>(o.steps), at = static_cast<double>(step);
-  const double warm = std::max(1.0, o.warmup * total);
-  if (at <= warm) return o.rate * at / warm;
-  const double part = (at - warm) / std::max(1.0, total - warm);
-  return o.rate * (kLast + (1 - kLast) * 0.5 * (1 + std::cos(std::numbers::pi * part)));
-}
-
 torch::Tensor Trainer::hidden_loss(const Student::Output& out, const TeacherOutput& teacher,
                                    const torch::Tensor& weight) const {
   torch::Tensor sum;
@@ -203,11 +192,13 @@ Result<Trainer::Terms> Trainer::loss_of(const Batch& batch) {
 
 Result<void> Trainer::advance() {
   const uint64_t step = state_.step + 1;
-  Terms terms = RIDGE_TRY(loss_of(batches_->of_step(step, *student_)));
+  Terms terms = RIDGE_TRY(loss_of(batches_->of_step(step, student_.get())));
   if (std::isfinite(terms.values.loss)) {
     terms.total.backward();
-    terms.values.norm = optimizer_->step(
-        {.step = step, .rate = rate_of(step), .decay = job_.optimizer.decay, .clip = job_.optimizer.clip});
+    terms.values.norm = optimizer_->step({.step = step,
+                                          .rate = rate_of(job_.optimizer, step),
+                                          .decay = job_.optimizer.decay,
+                                          .clip = job_.optimizer.clip});
   }
   if (!std::isfinite(terms.values.loss) || !std::isfinite(terms.values.norm)) {
     return Error{ErrorCode::refused,
@@ -226,7 +217,7 @@ Result<void> Trainer::advance() {
 void Trainer::note_point() {
   CurvePoint p = mean_of(state_.sums, static_cast<double>(state_.pending));
   p.step = state_.step;
-  p.rate = rate_of(state_.step);
+  p.rate = rate_of(job_.optimizer, state_.step);
   p.held_out = held_out_loss();
   state_.curve.push_back(p);
   state_.sums = {};

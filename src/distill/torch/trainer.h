@@ -15,27 +15,26 @@
 #include "distill/torch/adamw.h"
 #include "distill/torch/batches.h"
 #include "distill/torch/checkpoint.h"
+#include "distill/torch/run_steps.h"
 #include "distill/torch/student.h"
 #include "distill/torch/teacher.h"
 #include "distill/train.h"
 
 namespace ridge::distill {
 
-class Trainer {
+class Trainer : public Training {
  public:
   // Reads the data, opens the teacher, and makes the student or reads it from the folder's checkpoint.
   static Result<std::unique_ptr<Trainer>> open(const DistillJob& job);
 
-  uint64_t step() const { return state_.step; }
-  const CheckpointState& state() const { return state_; }
+  const CheckpointState& state() const override { return state_; }
   Student& student() { return *student_; }
-  double last_loss() const { return last_loss_; }
+  double last_loss() const override { return last_loss_; }
 
-  // One step; `refused` where the loss or its gradient is no finite number: nothing has changed then.
-  Result<void> advance();
+  Result<void> advance() override;
   // A point of the curve, with the loss on held-out text.
   void note_point();
-  Result<void> save();
+  Result<void> save() override;
   // student.gguf, model.safetensors, config.json, draft.gguf.
   Result<void> export_files() const;
   Result<TrainReport> report();
@@ -55,7 +54,6 @@ class Trainer {
   Result<Terms> loss_of(const Batch& batch);
   torch::Tensor hidden_loss(const Student::Output& out, const TeacherOutput& teacher,
                             const torch::Tensor& weight) const;
-  double rate_of(uint64_t step) const;
   double held_out_loss() const;
   GateRecord gates_on(const std::vector<TokenId>& text) const;
   Result<TouchStats> touches() const;
