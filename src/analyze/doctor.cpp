@@ -41,15 +41,15 @@ class Examination {
   }
 
  private:
-  void add(Verdict verdict, std::string topic, std::string fact, std::string advice = "") {
+  void add(Severity verdict, std::string topic, std::string fact, std::string advice = "") {
     findings_.push_back({std::move(topic), std::move(fact), verdict, std::move(advice)});
   }
-  void ok(std::string topic, std::string fact) { add(Verdict::ok, std::move(topic), std::move(fact)); }
+  void ok(std::string topic, std::string fact) { add(Severity::ok, std::move(topic), std::move(fact)); }
   void note(std::string topic, std::string fact, std::string advice) {
-    add(Verdict::note, std::move(topic), std::move(fact), std::move(advice));
+    add(Severity::note, std::move(topic), std::move(fact), std::move(advice));
   }
   void problem(std::string topic, std::string fact, std::string advice) {
-    add(Verdict::problem, std::move(topic), std::move(fact), std::move(advice));
+    add(Severity::problem, std::move(topic), std::move(fact), std::move(advice));
   }
 
   void memory();

@@ -23,12 +23,12 @@
 
 namespace ridge {
 
-enum class Verdict : uint8_t { ok, note, problem };
+enum class Severity : uint8_t { ok, note, problem };
 
 struct Finding {
   std::string topic;  // "memory", "io_uring", …
   std::string fact;
-  Verdict verdict = Verdict::ok;
+  Severity verdict = Severity::ok;
   std::string advice;  // what to do; empty where there is nothing to do
 };
 

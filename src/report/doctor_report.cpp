@@ -11,13 +11,13 @@
 namespace ridge {
 namespace {
 
-const char* name_of(Verdict verdict) {
+const char* name_of(Severity verdict) {
   switch (verdict) {
-    case Verdict::ok:
+    case Severity::ok:
       return "ok";
-    case Verdict::note:
+    case Severity::note:
       return "note";
-    case Verdict::problem:
+    case Severity::problem:
       break;
   }
   return "problem";
@@ -34,8 +34,8 @@ std::string doctor_table(std::span<const Finding> findings) {
     if (!f.advice.empty()) {
       text += std::string(kIndent, ' ') + wrapped("→ " + f.advice, kIndent) + "\n";
     }
-    notes += f.verdict == Verdict::note;
-    problems += f.verdict == Verdict::problem;
+    notes += f.verdict == Severity::note;
+    problems += f.verdict == Severity::problem;
   }
   return text + fmt::format("\n{}: {}, {}\n", counted(findings.size(), "fact"), counted(problems, "problem"),
                             counted(notes, "note"));
