@@ -39,7 +39,7 @@ _ridge_options() {
         --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
       ;;
     plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
-    pack) echo "--output --neurons --check --threads" ;;
+    pack) echo "--output --neurons --map --check --threads" ;;
     models) echo "" ;;
     report) echo "--output --pass" ;;
     *) echo "--version --verbose --quiet" ;;

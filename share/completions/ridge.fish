@@ -107,6 +107,7 @@ complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memor
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l storage -d 'storage alone, the rest stays'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l opencl -d 'an OpenCL device, into -o'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l device -x -d 'which OpenCL device'
+complete -c ridge -n '__fish_seen_subcommand_from pack' -l map -r -F -d 'most touched neurons first'
 complete -c ridge -n '__fish_seen_subcommand_from pack' -l check -d 'check an existing pack'
 
 set -l bench '__fish_seen_subcommand_from bench'
