@@ -39,7 +39,8 @@ _ridge_options() {
         --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
       ;;
     plan) echo "$engine --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
-    pack) echo "--output --neurons --map --check --threads" ;;
+    pack) echo "--output --neurons --map --machine --memory-map --check --threads" ;;
+    ir) echo "--machine --memory --output --check" ;;
     models) echo "" ;;
     report) echo "--output --pass" ;;
     *) echo "--version --verbose --quiet" ;;
@@ -48,7 +49,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill plan image report"
+  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack ir models sim ladder doctor compare distill plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word
