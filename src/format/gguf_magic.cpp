@@ -52,7 +52,7 @@ std::string describe_foreign_file(std::span<const uint8_t> first) {
   for (const Signature& s : kSignatures) {
     if (text.size() >= s.at && text.substr(s.at).starts_with(s.bytes)) return std::string(s.what);
   }
-  return fmt::format("it begins with {}, expected 'GGUF'; give a .gguf file", quoted(text.substr(0, 4)));
+  return fmt::format("it begins with {}, expected 'GGUF'; give a .gguf file", ridge::quoted(text.substr(0, 4)));
 }
 
 }  // namespace ridge

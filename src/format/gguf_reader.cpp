@@ -120,7 +120,7 @@ std::string GgufReader::place() const {
   if (place_.count == 0) return std::string(place_.section);
   std::string text =
       fmt::format("{} {} of {}", place_.section, format_count(place_.index + 1), format_count(place_.count));
-  if (!place_.name.empty()) text += fmt::format(" ({})", quoted(place_.name));
+  if (!place_.name.empty()) text += fmt::format(" ({})", ridge::quoted(place_.name));
   return text;
 }
 

@@ -98,7 +98,7 @@ Result<void> GgufReader::read_type(GgufTensor& tensor) {
     return bad_input(
         fmt::format("{}: tensor {} is of type {}, which Ridge cannot compute with; it knows {}: fetch the model "
                     "in one of these",
-                    in_.name(), quoted(tensor.name), name_of_unknown(number), known_types()),
+                    in_.name(), ridge::quoted(tensor.name), name_of_unknown(number), known_types()),
         in_.position() - sizeof number);
   }
   tensor.type = info->type;
@@ -116,7 +116,7 @@ Result<void> GgufReader::read_type(GgufTensor& tensor) {
 // Makes the offset absolute and checks that the data lies within the file.
 Result<void> GgufReader::place_tensor(GgufTensor& tensor, uint64_t data_begin, uint64_t alignment) const {
   auto failed = [&](std::string_view problem) {
-    return bad_input(fmt::format("{}: tensor {} {}; fetch it again", in_.name(), quoted(tensor.name), problem),
+    return bad_input(fmt::format("{}: tensor {} {}; fetch it again", in_.name(), ridge::quoted(tensor.name), problem),
                      data_begin);
   };
   if (tensor.offset % alignment != 0) {
@@ -148,8 +148,8 @@ Result<void> GgufReader::check_overlaps() const {
     if (left.offset + left.bytes <= right.offset) continue;
     return bad_input(
         fmt::format("{}: tensors {} (bytes {} to {}) and {} (from {}) overlap: the file is damaged; fetch it again",
-                    in_.name(), quoted(left.name), format_count(left.offset), format_count(left.offset + left.bytes),
-                    quoted(right.name), format_count(right.offset)),
+                    in_.name(), ridge::quoted(left.name), format_count(left.offset),
+                    format_count(left.offset + left.bytes), ridge::quoted(right.name), format_count(right.offset)),
         right.offset);
   }
   return {};
@@ -165,7 +165,7 @@ Result<void> GgufReader::index_names(Gguf& gguf) {
     const GgufTensor& tensor = tensors[gguf.by_name_[i]];
     if (tensors[gguf.by_name_[i - 1]].name != tensor.name) continue;
     return bad_input(fmt::format("{}: two tensors are called {}: the file is damaged; fetch it again",
-                                 gguf.files_[tensor.file].path, quoted(tensor.name)));
+                                 gguf.files_[tensor.file].path, ridge::quoted(tensor.name)));
   }
   return {};
 }

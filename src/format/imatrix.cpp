@@ -27,13 +27,13 @@ Error no_imatrix(const std::string& path, const std::string& what) {
 }
 
 Result<std::vector<double>> read_floats(FileStream& in, const GgufTensor& t, const std::string& path) {
-  if (t.type != Type::F32) return no_imatrix(path, fmt::format("tensor {} is not F32", quoted(t.name)));
+  if (t.type != Type::F32) return no_imatrix(path, fmt::format("tensor {} is not F32", ridge::quoted(t.name)));
   RIDGE_TRY(in.skip(t.offset - in.position()));
   std::vector<float> values(t.elements());
   RIDGE_TRY(in.read(values.data(), values.size() * sizeof(float)));
   for (float v : values) {
     if (!(v >= 0) || !std::isfinite(v))
-      return no_imatrix(path, fmt::format("tensor {} holds {}, which is no sum of squares", quoted(t.name), v));
+      return no_imatrix(path, fmt::format("tensor {} holds {}, which is no sum of squares", ridge::quoted(t.name), v));
   }
   return std::vector<double>(values.begin(), values.end());
 }
@@ -48,9 +48,9 @@ Result<std::vector<ImatrixEntry>> entries_of(const Gguf& gguf, const std::string
     if (!t.name.ends_with(kSums)) continue;
     const std::string name = t.name.substr(0, t.name.size() - kSums.size());
     const GgufTensor* counts = gguf.find(name + std::string(kCounts));
-    if (counts == nullptr) return no_imatrix(path, fmt::format("tensor {} has no counts", quoted(t.name)));
+    if (counts == nullptr) return no_imatrix(path, fmt::format("tensor {} has no counts", ridge::quoted(t.name)));
     if (counts->elements() != t.rows() || t.cols() > UINT32_MAX)
-      return no_imatrix(path, fmt::format("tensor {} and its counts have different shapes", quoted(t.name)));
+      return no_imatrix(path, fmt::format("tensor {} and its counts have different shapes", ridge::quoted(t.name)));
     entries.push_back({.name = name, .columns = static_cast<uint32_t>(t.cols()), .in_sum2 = {}, .counts = {}});
   }
   if (entries.empty()) return no_imatrix(path, "holds no sums of squares");
@@ -87,7 +87,7 @@ Result<Imatrix> read_imatrix(const std::string& path) {
     if (!sums && !t->name.ends_with(kCounts)) continue;
     const std::string name = t->name.substr(0, t->name.size() - (sums ? kSums : kCounts).size());
     const ImatrixEntry* entry = out.find(name);
-    if (entry == nullptr) return no_imatrix(path, fmt::format("tensor {} has no sums", quoted(t->name)));
+    if (entry == nullptr) return no_imatrix(path, fmt::format("tensor {} has no sums", ridge::quoted(t->name)));
     ImatrixEntry& e = out.entries[static_cast<size_t>(entry - out.entries.data())];
     (sums ? e.in_sum2 : e.counts) = RIDGE_TRY(read_floats(in, *t, path));
   }

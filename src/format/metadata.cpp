@@ -33,18 +33,18 @@ std::string_view kind(const MetadataValue& value) {
 Error wrong_type(const Metadata& metadata, std::string_view key, const MetadataValue& value,
                  std::string_view expected) {
   return bad_input(fmt::format("{}: metadata key {} is {}, expected {}; convert the model again", metadata.where,
-                               quoted(key), kind(value), expected));
+                               ridge::quoted(key), kind(value), expected));
 }
 
 Error negative(const Metadata& metadata, std::string_view key, int64_t value) {
   return bad_input(
       fmt::format("{}: metadata key {} holds {}, expected a whole number of at least 0; convert the model again",
-                  metadata.where, quoted(key), value));
+                  metadata.where, ridge::quoted(key), value));
 }
 
 Error missing(const Metadata& metadata, std::string_view key, std::string_view expected) {
   return bad_input(fmt::format("{}: metadata key {} is missing, expected {}; convert the model again", metadata.where,
-                               quoted(key), expected));
+                               ridge::quoted(key), expected));
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ Result<Shape> read_header(ByteStream& in) {
   std::optional<std::string_view> type = value_of(text, "descr");
   std::optional<std::string_view> order = value_of(text, "fortran_order");
   std::optional<std::string_view> shape_text = value_of(text, "shape");
-  if (!type || !order || !shape_text) return failed(fmt::format("the header {}", quoted(text)));
-  if (!type->starts_with("'<f4'")) return failed(fmt::format("elements of type {}", quoted(type->substr(0, 8))));
+  if (!type || !order || !shape_text) return failed(fmt::format("the header {}", ridge::quoted(text)));
+  if (!type->starts_with("'<f4'")) return failed(fmt::format("elements of type {}", ridge::quoted(type->substr(0, 8))));
   if (!order->starts_with("False")) return failed("columns stored first");
   std::optional<Shape> shape = parse_shape(*shape_text);
-  if (!shape) return failed(fmt::format("the shape {}", quoted(shape_text->substr(0, 32))));
+  if (!shape) return failed(fmt::format("the shape {}", ridge::quoted(shape_text->substr(0, 32))));
   return *shape;
 }
 

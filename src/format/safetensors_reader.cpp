@@ -144,7 +144,7 @@ Result<void> SafetensorsReader::read_entry(std::string name) {
     RIDGE_TRY(expect(':'));
     bool* seen = key == "dtype" ? &type : key == "shape" ? &shape : key == "data_offsets" ? &offsets : nullptr;
     if (seen == nullptr) {
-      return damaged(fmt::format("has the key {}, expected dtype, shape and data_offsets", quoted(key)));
+      return damaged(fmt::format("has the key {}, expected dtype, shape and data_offsets", ridge::quoted(key)));
     }
     if (*seen) return damaged(fmt::format("has '{}' twice", key));
     *seen = true;
@@ -159,7 +159,7 @@ Result<void> SafetensorsReader::read_entry(std::string name) {
     const std::string word = RIDGE_TRY(read_string(kLongestWord, "a type"));
     auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& t) { return t.name == word; });
     if (row == std::end(kTypes))
-      return damaged(fmt::format("has the type {}, which safetensors has not", quoted(word)));
+      return damaged(fmt::format("has the type {}, which safetensors has not", ridge::quoted(word)));
     tensor.type = row->type;
   } while (RIDGE_TRY(list_goes_on('}')));
   if (!type || !shape || !offsets) return damaged("lacks one of dtype, shape and data_offsets");
@@ -201,7 +201,7 @@ Result<void> SafetensorsReader::place(SafeTensor& tensor) const {
   if (tensor.offset > data || tensor.bytes > data - tensor.offset) {
     return bad_input(fmt::format("{}: tensor {} has the bytes {} to {} of the data, of which the file holds {}: it is "
                                  "cut short; fetch it again",
-                                 in_.name(), quoted(tensor.name), format_count(tensor.offset),
+                                 in_.name(), ridge::quoted(tensor.name), format_count(tensor.offset),
                                  format_count(tensor.offset + tensor.bytes), format_count(data)),
                      header_end_);
   }
@@ -231,7 +231,7 @@ Result<void> SafetensorsReader::check_data() {
     if (t.offset != end) {
       return bad_input(fmt::format("{}: tensor {} begins at {}, {} the end of the one before it ({}): the file is "
                                    "damaged; fetch it again",
-                                   in_.name(), quoted(t.name), format_count(t.offset),
+                                   in_.name(), ridge::quoted(t.name), format_count(t.offset),
                                    t.offset < end ? "which is before" : "which leaves a hole after", format_count(end)),
                        t.offset);
     }
@@ -263,7 +263,7 @@ Result<char> SafetensorsReader::peek() {
 Result<void> SafetensorsReader::expect(char wanted) {
   const char c = RIDGE_TRY(peek());
   if (c != wanted) {
-    return damaged(fmt::format("has {} where '{}' was expected", quoted(std::string_view(&c, 1)), wanted));
+    return damaged(fmt::format("has {} where '{}' was expected", ridge::quoted(std::string_view(&c, 1)), wanted));
   }
   ahead_.reset();
   return {};
@@ -351,7 +351,8 @@ Result<uint64_t> SafetensorsReader::read_number(std::string_view what) {
 }
 
 Error SafetensorsReader::damaged(std::string_view problem) const {
-  const std::string subject = current_.empty() ? "its header" : fmt::format("the header's entry {}", quoted(current_));
+  const std::string subject =
+      current_.empty() ? "its header" : fmt::format("the header's entry {}", ridge::quoted(current_));
   return bad_input(fmt::format("{}: {} {}: the file is damaged, or no safetensors file; fetch it again", in_.name(),
                                subject, problem),
                    in_.position());

@@ -80,7 +80,7 @@ Result<void> SpieceReader::read_piece(const ProtobufField& message) {
   }
   auto damaged = [&](std::string_view problem) {
     return bad_input(fmt::format("{}: piece {} ({}) {}: the file is damaged; fetch it again", name_,
-                                 format_count(pieces_.texts.size()), quoted(text), problem),
+                                 format_count(pieces_.texts.size()), ridge::quoted(text), problem),
                      message.offset);
   };
   if (text.empty()) return damaged("has no text");

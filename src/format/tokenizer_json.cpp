@@ -99,7 +99,7 @@ class TokenizerJson {
   Error unsupported(std::string_view where, const json& value) const {
     const std::string_view type = text_at(value, "type");
     return bad_input(fmt::format("{}: {} of type {} is not supported; give the tokenizer.json of a Qwen or T5 model",
-                                 name_, where, quoted(type.empty() ? "none" : type)));
+                                 name_, where, ridge::quoted(type.empty() ? "none" : type)));
   }
   Error refused(std::string_view problem) const {
     return bad_input(fmt::format("{}: {}; give the tokenizer.json of a Qwen or T5 model", name_, problem));
@@ -118,13 +118,13 @@ Result<void> TokenizerJson::place(int64_t id, std::string_view text, int32_t kin
   // A few files leave ids out; one that leaves out most of them is made to cost memory.
   const size_t most = 2 * (parts_.texts.size() + at(parts_.rest, "added_tokens").size()) + 1024;
   if (id < 0 || static_cast<uint64_t>(id) >= most) {
-    return damaged(fmt::format("token {} has id {}, expected 0 to {}", quoted(text), id, most - 1));
+    return damaged(fmt::format("token {} has id {}, expected 0 to {}", ridge::quoted(text), id, most - 1));
   }
   const auto index = static_cast<size_t>(id);
   if (index >= tokens_.size()) tokens_.resize(index + 1);
   Entry& entry = tokens_[index];
   if (!entry.text.empty() && entry.text != text) {
-    return damaged(fmt::format("tokens {} and {} both have id {}", quoted(entry.text), quoted(text), id));
+    return damaged(fmt::format("tokens {} and {} both have id {}", ridge::quoted(entry.text), ridge::quoted(text), id));
   }
   entry = {text, kind, score};
   return {};
@@ -152,7 +152,7 @@ Result<void> TokenizerJson::add_tokens() {
     const bool strips = flag_at(token, "lstrip", false) || flag_at(token, "rstrip", false);
     if (flag_at(token, "single_word", false) || (strips && !special)) {
       return refused(
-          fmt::format("the added token {} matches by the text around it, which is not supported", quoted(text)));
+          fmt::format("the added token {} matches by the text around it, which is not supported", ridge::quoted(text)));
     }
     const int64_t number = id.get<int64_t>();
     const bool inside = number >= 0 && static_cast<uint64_t>(number) < tokens_.size();
@@ -186,7 +186,7 @@ Result<void> TokenizerJson::read_bpe() {
   if (!parts_.scores.empty()) return damaged("a BPE vocabulary with scores");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!text_at(model(), key).empty()) {
-      return refused(fmt::format("model.{} is {}, which is not supported", key, quoted(text_at(model(), key))));
+      return refused(fmt::format("model.{} is {}, which is not supported", key, ridge::quoted(text_at(model(), key))));
     }
   }
   if (flag_at(model(), "byte_fallback", false)) {
@@ -225,13 +225,13 @@ Result<void> TokenizerJson::check_byte_level(const json& step) const {
 Result<std::string> TokenizerJson::name_of_split(const json& step) const {
   if (text_at(step, "behavior") != "Isolated" || flag_at(step, "invert", false)) {
     return refused(fmt::format("a Split pre-tokenizer with behavior {}, and only Isolated ones are supported",
-                               quoted(text_at(step, "behavior"))));
+                               ridge::quoted(text_at(step, "behavior"))));
   }
   const std::string_view expression = text_at(at(step, "pattern"), "Regex");
   for (const KnownSplit& known : kSplits) {
     if (known.expression == expression) return std::string(known.name);
   }
-  return refused(fmt::format("a Split pre-tokenizer with the unknown expression {}", quoted(expression)));
+  return refused(fmt::format("a Split pre-tokenizer with the unknown expression {}", ridge::quoted(expression)));
 }
 
 // ByteLevel alone cuts like GPT-2; after a Split it only maps bytes; after Digits it cuts what these leave.
@@ -327,7 +327,7 @@ Result<int64_t> TokenizerJson::id_of_template_token(const json& step) const {
   for (size_t id = 0; id < tokens_.size(); ++id) {
     if (tokens_[id].text == name && !name.empty()) return static_cast<int64_t>(id);
   }
-  return damaged(fmt::format("its post-processor adds the token {}, which does not exist", quoted(name)));
+  return damaged(fmt::format("its post-processor adds the token {}, which does not exist", ridge::quoted(name)));
 }
 
 // What is put around a text: at most one token in front and one behind.
