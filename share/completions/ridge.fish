@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack models sim ladder doctor compare distill tune claims plan image report
+set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack ir models sim ladder doctor compare distill tune claims plan image report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -27,12 +27,13 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a claims -d 'j
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a tune -d 'adapt a model to a text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a compare -d 'how far a picture is from another'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ir -d 'program and placement as text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a report -d 'an HTML page of a trace'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack sim ladder doctor tune plan' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack ir sim ladder doctor tune plan' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from compare' -F
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
@@ -91,7 +92,7 @@ complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l parse-special -d 
 complete -c ridge -n '__fish_seen_subcommand_from tokenize' -l lines-json -d 'JSON array of strings in, of ids out'
 complete -c ridge -n '__fish_seen_subcommand_from detokenize' -l show-special -d 'print control tokens too'
 complete -c ridge -n '__fish_seen_subcommand_from logits' -l tokens -x -d 'token ids'
-complete -c ridge -n '__fish_seen_subcommand_from logits importance probe pack report' -s o -l output -r -F -d 'write to this file'
+complete -c ridge -n '__fish_seen_subcommand_from logits importance probe pack ir report' -s o -l output -r -F -d 'write to this file'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity importance' -l window -x -d 'tokens read at a time'
 complete -c ridge -n '__fish_seen_subcommand_from perplexity importance' -l windows -x -d 'at most this many'
 complete -c ridge -n '__fish_seen_subcommand_from importance' -l data -r -F -d 'text to read'
@@ -110,6 +111,11 @@ complete -c ridge -n '__fish_seen_subcommand_from probe' -l no-storage -d 'memor
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l storage -d 'storage alone, the rest stays'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l opencl -d 'an OpenCL device, into -o'
 complete -c ridge -n '__fish_seen_subcommand_from probe' -l device -x -d 'which OpenCL device'
+complete -c ridge -n '__fish_seen_subcommand_from pack' -l map -r -F -d 'most touched neurons first'
+complete -c ridge -n '__fish_seen_subcommand_from pack ir' -l machine -r -F -d 'of tiers'
+complete -c ridge -n '__fish_seen_subcommand_from pack' -l memory-map -r -F -d 'its memory by address'
+complete -c ridge -n '__fish_seen_subcommand_from ir' -s m -l memory -x -d 'place under this budget'
+complete -c ridge -n '__fish_seen_subcommand_from ir' -l check -r -F -d 'read it back'
 complete -c ridge -n '__fish_seen_subcommand_from pack' -l check -d 'check an existing pack'
 
 set -l bench '__fish_seen_subcommand_from bench'

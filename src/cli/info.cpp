@@ -121,6 +121,12 @@ Result<Json> describe(const std::string& path, const Flags& flags) {
           {{"name", t.name}, {"type", type_info(t.type).name}, {"shape", shape}, {"bytes", t.bytes}});
     }
   }
+  if (flags.tensors) {
+    const ModelFile opened = RIDGE_TRY(open_model_file(path, Verify::headers));
+    for (const NeuronOrder& o : opened.bundles.orders)
+      j["neuron_orders"].push_back(
+          {{"layer", o.layer}, {"unit", o.unit}, {"units", o.units}, {"touched_per_million", o.touched}});
+  }
   auto tokenizer = Tokenizer::from_metadata(model->file().metadata());
   j["tokenizer"] = tokenizer.ok() ? tokenizer.value()->description() : "none";
   uint32_t trained = c.context;

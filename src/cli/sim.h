@@ -6,6 +6,8 @@
 
 #include "cli/common.h"
 #include "sim/device_study.h"
+#include "sim/npu_machine.h"
+#include "sim/npu_work.h"
 
 namespace ridge::cli {
 
@@ -31,6 +33,8 @@ Result<void> sim_model(const SimFlags& flags);   // a program
 
 // The same on a machine of tiers, whose profile is the file `profile`.
 Result<void> sim_npu(const SimFlags& flags, const std::string& profile);
+// does_not_fit if the objects are more than the machine's DRAM.
+Result<void> check_size(const std::string& input, const sim::NpuWork& work, const sim::NpuMachine& machine);
 bool is_trace(const std::string& input);            // by the end of its name
 Result<uint32_t> passes_of(const SimFlags& flags);  // of a model
 

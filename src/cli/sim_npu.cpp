@@ -128,6 +128,8 @@ Result<Input> trace_input(const SimFlags& flags) {
   return input;
 }
 
+}  // namespace
+
 Result<void> check_size(const std::string& input, const sim::NpuWork& work, const sim::NpuMachine& machine) {
   uint64_t bytes = 0;
   for (const sim::NpuObject& object : work.objects) {
@@ -142,8 +144,6 @@ Result<void> check_size(const std::string& input, const sim::NpuWork& work, cons
   }
   return {};
 }
-
-}  // namespace
 
 Result<void> sim_npu(const SimFlags& flags, const std::string& profile) {
   RIDGE_TRY(refuse_host_flags(flags));

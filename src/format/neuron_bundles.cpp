@@ -21,7 +21,7 @@ uint32_t bundle_granule(Type type) {
   return columns;
 }
 
-std::optional<BundleShape> bundle_shape(const BundledMatrices& m, uint32_t neurons) {
+std::optional<BundleShape> bundle_shape(const BundledMatrices& m, uint32_t neurons, uint64_t align) {
   const GgufTensor& down = *m.down;
   if (neurons == 0 || down.cols() % neurons != 0 || neurons % bundle_granule(down.type) != 0) return std::nullopt;
   if (!packs_as_panels_alone(down) || (m.up != nullptr && !packs_as_panels_alone(*m.up))) return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<BundleShape> bundle_shape(const BundledMatrices& m, uint32_t neuro
   s.groups = static_cast<uint32_t>(down.cols() / neurons);
   if (m.up != nullptr) s.up_bytes = panels_bytes(m.up->type, neurons, m.up->cols());
   s.down_bytes = panels_bytes(down.type, down.rows(), neurons);
-  s.stride = round_up(s.up_bytes + s.down_bytes, kPackAlign);
+  s.stride = round_up(s.up_bytes + s.down_bytes, align);
   return s;
 }
 
@@ -42,6 +42,22 @@ uint32_t choose_bundle(const BundledMatrices& m, uint64_t least_bytes) {
     if (shape && shape->stride >= least_bytes) return neurons;
   }
   return 0;
+}
+
+uint32_t order_unit(Type down) { return static_cast<uint32_t>(type_info(down).block); }
+
+bool is_order(const NeuronOrder& order, uint64_t neurons) {
+  if (order.unit == 0 || neurons % order.unit != 0 || order.units.size() != neurons / order.unit) return false;
+  std::vector<uint8_t> seen(order.units.size(), 0);
+  for (const uint32_t unit : order.units) {
+    if (unit >= seen.size() || seen[unit]++ != 0) return false;
+  }
+  return true;
+}
+
+const NeuronOrder* NeuronBundles::order(uint32_t layer) const {
+  const auto found = std::find_if(orders.begin(), orders.end(), [&](const NeuronOrder& o) { return o.layer == layer; });
+  return found != orders.end() ? &*found : nullptr;
 }
 
 bool NeuronBundles::holds(const std::string& tensor) const {

@@ -80,7 +80,9 @@ class RidgePackReader {
   Result<void> read_entry(SpanStream& in, GgufTensor& tensor, PackedTensor& packed);
   Result<void> check_place(const GgufTensor& tensor, const PackedTensor& packed, uint64_t expected) const;
   Result<void> read_bundles(RidgePack& pack, const Gguf& source) const;
+  Result<NeuronOrder> read_order(SpanStream& in, const RidgePack& pack) const;
   Result<std::string> read_name(SpanStream& in);
+  uint64_t bundle_align() const { return header_.bundle_align == 0 ? kBundleAlign : header_.bundle_align; }
   Error damaged(std::string_view what) const {
     return bad_input(fmt::format("{}: {}: the pack is damaged; pack the model again", path_, what));
   }
@@ -97,7 +99,7 @@ Result<void> RidgePackReader::check_header(uint64_t file_bytes) const {
         fmt::format("{}: not a Ridge pack (it does not begin with RIDGEPCK); give a .gguf file, or pack one", path_),
         0);
   }
-  if (header_.version != kRidgePackVersion && header_.version != kPlainPackVersion) {
+  if (header_.version < kPlainPackVersion || header_.version > kRidgePackVersion) {
     return bad_input(fmt::format("{}: pack format {}, this Ridge reads up to format {}; pack the model again", path_,
                                  header_.version, kRidgePackVersion),
                      8);
@@ -116,6 +118,7 @@ Result<void> RidgePackReader::check_header(uint64_t file_bytes) const {
   const bool in_order = header_.meta_bytes >= sizeof(PackHeader) && header_.meta_bytes <= header_.data_begin &&
                         header_.data_begin <= file_bytes && header_.data_begin % kPackAlign == 0;
   if (!in_order || header_.meta_bytes > kMostMeta || header_.sources == 0) return damaged("its header is impossible");
+  if (!good_pack_align(bundle_align())) return damaged("its bundles begin nowhere");
   return {};
 }
 
@@ -238,7 +241,7 @@ Result<void> RidgePackReader::read_bundles(RidgePack& pack, const Gguf& source) 
     if (m.down == nullptr) return damaged("a matrix lies in a bundle that no layer has");
     const auto down = bundled.find(m.down->name);
     if (down == bundled.end()) continue;
-    const auto shape = bundle_shape(m, header_.bundle_neurons);
+    const auto shape = bundle_shape(m, header_.bundle_neurons, bundle_align());
     if (!shape) return damaged("its bundles do not fit its matrices");
     RIDGE_TRY(check_place(*m.down, *down->second, shape->groups * shape->stride));
     pack.bundles.tensors.push_back(m.down->name);
@@ -250,16 +253,41 @@ Result<void> RidgePackReader::read_bundles(RidgePack& pack, const Gguf& source) 
   }
   std::sort(pack.bundles.tensors.begin(), pack.bundles.tensors.end());
   pack.bundles.neurons = header_.bundle_neurons;
+  pack.bundles.align = bundle_align();
   pack.bundles.touched_per_mille = std::min<uint32_t>(header_.touched_per_mille, 1000);
   return {};
+}
+
+Result<NeuronOrder> RidgePackReader::read_order(SpanStream& in, const RidgePack& pack) const {
+  NeuronOrder order;
+  order.layer = RIDGE_TRY(in.read_as<uint32_t>());
+  order.unit = RIDGE_TRY(in.read_as<uint32_t>());
+  const auto units = RIDGE_TRY(in.read_as<uint32_t>());
+  const auto bundles = RIDGE_TRY(in.read_as<uint32_t>());
+  if (uint64_t{units} + bundles > in.remaining() / sizeof(uint32_t))
+    return damaged("an order is longer than the table");
+  order.units.resize(units);
+  order.touched.resize(bundles);
+  RIDGE_TRY(in.read(order.units.data(), units * sizeof(uint32_t)));
+  RIDGE_TRY(in.read(order.touched.data(), bundles * sizeof(uint32_t)));
+  const BundledMatrices m = matrices_of_layer(pack.gguf, order.layer);
+  const bool follows = pack.bundles.orders.empty() || pack.bundles.orders.back().layer < order.layer;
+  if (m.down == nullptr || !pack.bundles.holds(m.down->name) || !follows)
+    return damaged("an order of neurons belongs to no layer");
+  const bool fits = order.unit > 0 && order.unit % order_unit(m.down->type) == 0 && is_order(order, m.down->cols()) &&
+                    uint64_t{bundles} * pack.bundles.neurons == m.down->cols();
+  if (!fits || std::any_of(order.touched.begin(), order.touched.end(), [](uint32_t t) { return t > 1'000'000; }))
+    return damaged("an order of neurons is none");
+  return order;
 }
 
 Result<void> RidgePackReader::read_table(SpanStream& in, RidgePack& pack) {
   if (header_.tensors != pack.gguf.tensors_.size()) return damaged("its table and its source differ in length");
   pack.tensors.resize(pack.gguf.tensors_.size());
   for (size_t i = 0; i < pack.tensors.size(); ++i) RIDGE_TRY(read_entry(in, pack.gguf.tensors_[i], pack.tensors[i]));
-  if (in.remaining() != 0) return damaged("bytes follow its table");
   RIDGE_TRY(read_bundles(pack, pack.gguf));
+  for (uint32_t i = 0; i < header_.orders; ++i) pack.bundles.orders.push_back(RIDGE_TRY(read_order(in, pack)));
+  if (in.remaining() != 0) return damaged("bytes follow its table");
   for (size_t i = 0; i < pack.tensors.size(); ++i) {
     GgufTensor& tensor = pack.gguf.tensors_[i];
     tensor.file = 0;

@@ -25,8 +25,10 @@
 
 namespace ridge {
 
-inline constexpr uint32_t kRidgePackVersion = 2, kPlainPackVersion = 1;  // without bundles: 1
-inline constexpr uint64_t kPackAlign = 4096;                             // of every tensor in the file
+inline constexpr uint32_t kRidgePackVersion = 3;
+// What a pack without orders and alignment of its own, or without bundles, is written as.
+inline constexpr uint32_t kBundlePackVersion = 2, kPlainPackVersion = 1;
+inline constexpr uint64_t kPackAlign = 4096;  // of every tensor in the file
 
 // One tensor of a pack, beside its GgufTensor.
 struct PackedTensor {
@@ -70,8 +72,14 @@ struct RidgePackOptions {
   // Neurons of a bundle, 0: none. Layers that cannot be cut so stay as they are.
   uint32_t bundle_neurons = 0;
   uint32_t touched_per_mille = 0;  // what is known of them
+  // Tensors and bundles begin at multiples of it: good_pack_align().
+  uint64_t align = kPackAlign;
+  // Of layers that are cut into bundles; others are left as they are. `touched` has an entry for each bundle.
+  std::vector<NeuronOrder> orders;
 };
 
+// Whether tensors and bundles may begin at multiples of this: a multiple of kPackAlign, 1 MiB at most.
+bool good_pack_align(uint64_t align);
 // Whether a matrix by itself, whatever its name, has a panel layout.
 bool packs_as_panels_alone(const GgufTensor& tensor);
 // Matrices that a forward pass multiplies by. Vectors, routers, and an embedding table that is only looked up (there is

@@ -2,7 +2,8 @@
 // ridge_pack_writer.cpp writes it.
 //
 //   [0, 128)                 PackHeader
-//   [128, meta_bytes)        per source: name, size, time, header and its checksum; then per tensor: a table entry
+//   [128, meta_bytes)        per source: name, size, time, header and its checksum; per tensor: a table entry; per
+//                            layer whose neurons lie in another order: that order
 //   [data_begin, file_bytes) tensors, each at a multiple of 4,096
 #pragma once
 
@@ -33,7 +34,9 @@ struct PackHeader {
   uint32_t tensors;
   uint32_t bundle_neurons;     // of a bundle; 0: the pack has none (and is of version 1)
   uint32_t touched_per_mille;  // expected share of bundles that a token touches; 0: not known
-  uint8_t reserved[56];        // zeros
+  uint32_t bundle_align;       // bundles begin at multiples of it; 0: of 4,096
+  uint32_t orders;             // layers whose neurons lie in another order, listed after the table
+  uint8_t reserved[48];        // zeros
   uint64_t padding;            // zero
   uint64_t checksum;           // XXH3-64 of [0, 120) and [128, meta_bytes)
 };

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/units.h"
 #include "format/file_stream.h"
+#include "format/neuron_permute.h"
 #include "format/output_file.h"
 #include "format/ridge_pack.h"
 #include "format/ridge_pack_format.h"
@@ -64,8 +65,9 @@ class PackWriter {
 
  private:
   Result<void> examine_sources();
-  void place_tensors();
-  void find_bundles();
+  Result<void> place_tensors();
+  Result<void> find_bundles();
+  Result<void> take_order(uint32_t layer, const BundledMatrices& m, const BundleShape& shape);
   size_t index_of(const GgufTensor* tensor) const;
   PackHeader header() const;
   std::vector<uint8_t> table() const;
@@ -76,6 +78,7 @@ class PackWriter {
   Result<void> write_panels(OutputFile& out, FileStream& in, size_t tensor);
   Result<void> write_bundled(OutputFile& out, size_t tensor, uint64_t row, size_t rows);
   Result<void> hash_bundles(const OutputFile& out);
+  Result<void> read_panel_rows(FileStream& in, size_t tensor, uint64_t row, size_t rows);
   void pack(const GgufTensor& t, size_t rows);
   Result<void> check_unchanged() const;
 
@@ -90,6 +93,7 @@ class PackWriter {
   std::vector<uint8_t> rows_, panels_storage_;
   uint8_t* panels_ = nullptr;  // in panels_storage_, 64-byte aligned
   bool bundled_ = false;
+  std::vector<NeuronOrder> orders_;  // of layers that lie in bundles
   std::optional<Progress> bar_;
 };
 
@@ -107,9 +111,9 @@ Result<void> PackWriter::examine_sources() {
 
 std::string name_of(const GgufFile& file) { return fs::path(file.path).filename().string(); }
 
-void PackWriter::place_tensors() {
+Result<void> PackWriter::place_tensors() {
   tensors_.resize(source_.tensors().size());
-  find_bundles();
+  RIDGE_TRY(find_bundles());
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const GgufTensor& t = source_.tensors()[i];
     tensors_[i].panels = options_.as_panels ? options_.as_panels(source_, t) : packs_as_panels(source_, t);
@@ -123,11 +127,11 @@ void PackWriter::place_tensors() {
   for (size_t f = 0; f < states_.size(); ++f) {
     meta_bytes_ += sizeof(uint32_t) + name_of(source_.files()[f]).size() + 4 * sizeof(uint64_t) + header_bytes_[f];
   }
-  data_begin_ = round_up(meta_bytes_, kPackAlign);
+  data_begin_ = round_up(meta_bytes_, options_.align);
   uint64_t end = data_begin_;
   for (PackedTensor& t : tensors_) {
-    t.offset = end;
-    end = round_up(end + t.bytes, kPackAlign);
+    t.offset = round_up(end, options_.align);
+    end = round_up(t.offset + t.bytes, kPackAlign);
   }
   file_bytes_ = end;
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -136,16 +140,18 @@ void PackWriter::place_tensors() {
     down.replace(down.size() - kUpMatrix.size(), kUpMatrix.size(), kDownMatrix);
     tensors_[i].offset = tensors_[index_of(source_.find(down))].offset;
   }
+  return {};
 }
 
-void PackWriter::find_bundles() {
+Result<void> PackWriter::find_bundles() {
   bundles_.resize(tensors_.size());
-  if (options_.bundle_neurons == 0) return;
+  if (options_.bundle_neurons == 0) return {};
   for (uint32_t layer = 0;; ++layer) {
     const BundledMatrices m = matrices_of_layer(source_, layer);
-    if (m.down == nullptr) return;
-    const auto shape = bundle_shape(m, options_.bundle_neurons);
+    if (m.down == nullptr) return {};
+    const auto shape = bundle_shape(m, options_.bundle_neurons, options_.align);
     if (!shape) continue;
+    RIDGE_TRY(take_order(layer, m, *shape));
     for (const GgufTensor* t : {m.up, m.down}) {
       if (t == nullptr) continue;
       bundles_[index_of(t)] = shape;
@@ -155,6 +161,26 @@ void PackWriter::find_bundles() {
   }
 }
 
+// The order of a layer's neurons, if it has one: every vector and matrix of the part has to allow it.
+Result<void> PackWriter::take_order(uint32_t layer, const BundledMatrices& m, const BundleShape& shape) {
+  for (const NeuronOrder& order : options_.orders) {
+    if (order.layer != layer) continue;
+    RIDGE_CHECK(is_order(order, m.down->cols()) && order.unit % order_unit(m.down->type) == 0 &&
+                    order.touched.size() == shape.groups,
+                "orders are made for the file that they are given with");
+    orders_.push_back(order);
+    for (const GgufTensor& t : source_.tensors()) {
+      const bool rows = permuted_by({&order, 1}, t.name).rows != nullptr;
+      if (!rows || (moved_bytes(t) > 0 && t.bytes == m.down->cols() * moved_bytes(t))) continue;
+      return bad_input(
+          fmt::format("{}: tensor '{}' has no number or row for each of {} neurons: they cannot change "
+                      "places; pack without --map",
+                      source_.files()[t.file].path, t.name, m.down->cols()));
+    }
+  }
+  return {};
+}
+
 size_t PackWriter::index_of(const GgufTensor* tensor) const {
   return static_cast<size_t>(tensor - source_.tensors().data());
 }
@@ -162,10 +188,13 @@ size_t PackWriter::index_of(const GgufTensor* tensor) const {
 PackHeader PackWriter::header() const {
   PackHeader header{};
   std::memcpy(header.magic, kPackMagic, sizeof kPackMagic);
-  header.version = bundled_ ? kRidgePackVersion : kPlainPackVersion;
+  const bool aligned = options_.align != kBundleAlign;
+  header.version = !bundled_ ? kPlainPackVersion : aligned || !orders_.empty() ? kRidgePackVersion : kBundlePackVersion;
   if (bundled_) {
     header.bundle_neurons = options_.bundle_neurons;
     header.touched_per_mille = options_.touched_per_mille;
+    header.bundle_align = aligned ? static_cast<uint32_t>(options_.align) : 0;
+    header.orders = static_cast<uint32_t>(orders_.size());
   }
   header.panel_layout = kPanelLayoutVersion;
   header.file_bytes = file_bytes_;
@@ -188,6 +217,14 @@ std::vector<uint8_t> PackWriter::table() const {
     append(out, tensors_[i].offset);
     append(out, tensors_[i].bytes);
     append(out, tensors_[i].hash);
+  }
+  for (const NeuronOrder& order : orders_) {
+    append(out, order.layer);
+    append(out, order.unit);
+    append(out, static_cast<uint32_t>(order.units.size()));
+    append(out, static_cast<uint32_t>(order.touched.size()));
+    for (const uint32_t unit : order.units) append(out, unit);
+    for (const uint32_t touched : order.touched) append(out, touched);
   }
   return out;
 }
@@ -246,11 +283,16 @@ Result<void> PackWriter::write_meta(OutputFile& out) {
 
 Result<void> PackWriter::write_rows(OutputFile& out, FileStream& in, size_t tensor) {
   PackedTensor& packed = tensors_[tensor];
+  const GgufTensor& t = source_.tensors()[tensor];
+  const NeuronOrder* order = permuted_by(orders_, t.name).rows;
+  const size_t step = order != nullptr ? moved_bytes(t) : 1;
   Hasher hasher;
-  rows_.resize(std::max<size_t>(rows_.size(), kCopiedAtOnce));
+  rows_.resize(std::max<size_t>({rows_.size(), kCopiedAtOnce, step}));
   for (uint64_t done = 0; done < packed.bytes;) {
-    size_t n = static_cast<size_t>(std::min<uint64_t>(packed.bytes - done, rows_.size()));
-    RIDGE_TRY(in.read(rows_.data(), n));
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(packed.bytes - done, rows_.size() / step * step));
+    RIDGE_TRY(order != nullptr
+                  ? read_permuted_rows(source_.files()[t.file].path, t, *order, done / step, n / step, rows_.data())
+                  : in.read(rows_.data(), n));
     hasher.add({rows_.data(), n});
     RIDGE_TRY(out.write_at(packed.offset + done, {rows_.data(), n}));
     done += n;
@@ -277,6 +319,17 @@ void PackWriter::pack(const GgufTensor& t, size_t rows) {
   });
 }
 
+// Rows of the pack's order into rows_.
+Result<void> PackWriter::read_panel_rows(FileStream& in, size_t tensor, uint64_t row, size_t rows) {
+  const GgufTensor& t = source_.tensors()[tensor];
+  const Permuted how = permuted_by(orders_, t.name);
+  if (how.rows != nullptr)
+    return read_permuted_rows(source_.files()[t.file].path, t, *how.rows, row, rows, rows_.data());
+  RIDGE_TRY(in.read(rows_.data(), rows * row_bytes(t.type, t.cols())));
+  if (how.columns != nullptr) permute_columns(*how.columns, t, rows_.data(), rows);
+  return {};
+}
+
 Result<void> PackWriter::write_panels(OutputFile& out, FileStream& in, size_t tensor) {
   constexpr size_t kSlack = 64;  // packers may read past the last row
   const GgufTensor& t = source_.tensors()[tensor];
@@ -293,7 +346,7 @@ Result<void> PackWriter::write_panels(OutputFile& out, FileStream& in, size_t te
   uint64_t offset = packed.offset;
   for (uint64_t row = 0; row < t.rows(); row += most) {
     size_t rows = static_cast<size_t>(std::min<uint64_t>(most, t.rows() - row));
-    RIDGE_TRY(in.read(rows_.data(), rows * stride));
+    RIDGE_TRY(read_panel_rows(in, tensor, row, rows));
     pack(t, rows);
     if (packed.bundled) {
       RIDGE_TRY(write_bundled(out, tensor, row, rows));
@@ -388,8 +441,9 @@ Result<void> PackWriter::check_unchanged() const {
 
 Result<void> PackWriter::write() {
   RIDGE_CHECK(options_.pool != nullptr, "packing needs a pool");
+  RIDGE_CHECK(good_pack_align(options_.align), "tensors begin at multiples of 4,096 bytes");
   RIDGE_TRY(examine_sources());
-  place_tensors();
+  RIDGE_TRY(place_tensors());
   OutputFile out = RIDGE_TRY(OutputFile::create(path_));
   RIDGE_TRY(out.preallocate(file_bytes_));
   uint64_t total = 0;
@@ -403,6 +457,8 @@ Result<void> PackWriter::write() {
 }
 
 }  // namespace
+
+bool good_pack_align(uint64_t align) { return align > 0 && align % kBundleAlign == 0 && align <= kMiB; }
 
 bool packs_as_panels_alone(const GgufTensor& tensor) {
   if (tensor.dims < 2 || tensor.rows() < 2) return false;

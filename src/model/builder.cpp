@@ -208,13 +208,18 @@ Result<NeuronGroups> ModelBuilder::neuron_groups(uint32_t layer, MatrixShape dow
   const NeuronBundles& bundles = options_.bundles;
   const BundledMatrices m = matrices_of_layer(file_, layer);
   if (m.down == nullptr || !bundles.holds(m.down->name) || gated != (m.up != nullptr)) return NeuronGroups{};
-  const std::optional<BundleShape> shape = bundle_shape(m, bundles.neurons);
+  const std::optional<BundleShape> shape = bundle_shape(m, bundles.neurons, bundles.align);
   if (!shape || m.down->rows() != down.rows || m.down->cols() != down.cols) {
     return bad_input(fmt::format("{}: tensor '{}' has shape {}, expected [{}, {}] by the file's own keys",
                                  file_.metadata().where, m.down->name, shape_text(*m.down), down.cols, down.rows));
   }
   NeuronGroups groups{.count = shape->groups, .neurons = shape->neurons};
   if (bundles.touched_per_mille > 0) groups.touched = bundles.touched_per_mille / 1000.0;
+  if (const NeuronOrder* order = bundles.order(layer); order != nullptr && order->touched.size() == groups.count) {
+    double sum = 0;
+    for (uint32_t g = 0; g < groups.count; ++g) sum += groups.touched_by_group.emplace_back(order->touch(g));
+    groups.touched = sum / groups.count;
+  }
   auto add = [&](const GgufTensor& t, uint32_t rows, uint32_t cols, uint64_t inside) -> Result<Weight> {
     Weight w{.rows = rows, .cols = cols, .type = t.type, .present = true};
     for (uint32_t g = 0; g < shape->groups; ++g) {

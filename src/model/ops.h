@@ -140,11 +140,12 @@ struct ExpertMatrices {
 // Neurons of a feed-forward part in groups that are read and left out as one. Each Weight is that of group 0, and the
 // tensor of group g has the id id + g.
 struct NeuronGroups {
-  uint32_t count = 0, neurons = 0;  // groups, and neurons of each
-  Weight up;                        // [neurons, width]; absent: gates are the hidden values
-  Weight down;                      // [width, neurons]
-  VectorRef up_bias, down_bias;     // [count · neurons], [width]
-  double touched = 0.4;             // share of groups that a token is expected to touch
+  uint32_t count = 0, neurons = 0;       // groups, and neurons of each
+  Weight up;                             // [neurons, width]; absent: gates are the hidden values
+  Weight down;                           // [width, neurons]
+  VectorRef up_bias, down_bias;          // [count · neurons], [width]
+  double touched = 0.4;                  // share of groups that a token is expected to touch
+  std::vector<double> touched_by_group;  // share of tokens that touch each; empty: all alike
   explicit operator bool() const { return count != 0; }
 };
 

@@ -406,10 +406,13 @@ void Outline::neurons(Rows x, Rows gates, const NeuronGroups& m, Rows out) {
   if (!options_.record) return;
   const std::string name = part_name_;
   close_part();
-  const Demand demand{.on_demand = true,
-                      .chance = 1 - std::pow(1 - m.touched, static_cast<double>(x.rows)),
-                      .token_share = m.touched,
-                      .whole = true};
+  auto demand = [&](uint32_t group) {
+    const double touched = m.touched_by_group.empty() ? m.touched : m.touched_by_group[group];
+    return Demand{.on_demand = true,
+                  .chance = 1 - std::pow(1 - touched, static_cast<double>(x.rows)),
+                  .token_share = touched,
+                  .whole = true};
+  };
   program_.expert_groups.push_back(
       {.first_step = static_cast<uint32_t>(program_.steps.size()),
        .experts = m.count,
@@ -423,7 +426,7 @@ void Outline::neurons(Rows x, Rows gates, const NeuronGroups& m, Rows out) {
     part_name_ = fmt::format("{}.{}", name, g);
     record(m.up ? std::vector<Weight>{of(m.up, g)} : std::vector<Weight>{}, x.rows, 0, Operator::ffn);
     record({of(m.down, g)}, x.rows, 0, Operator::ffn);
-    close_part(demand);
+    close_part(demand(g));
   }
   part_name_ = name;
   elementwise(Operator::ffn, 3 * gates.rows * gates.cols + out.rows * out.cols, gates.rows * gates.cols);

@@ -105,6 +105,7 @@ class Runner {
   void spend(const NpuVisit& visit, const Moved& moved, bool counted);
   void count(const NpuVisit& visit, const Moved& moved, const NpuBusy& busy);
   void average(double passes);
+  void keep(uint32_t object, uint64_t offset, uint64_t inner, uint64_t outer);
 
   const NpuWork& work_;
   const NpuMachine& machine_;
@@ -245,6 +246,19 @@ void Runner::average(double passes) {
   e.leakage = machine_.all_leakage_w() * run_.pass_s;
 }
 
+// Neighbours that lie in the same SRAM are one stretch.
+void Runner::keep(uint32_t object, uint64_t offset, uint64_t inner, uint64_t outer) {
+  if (inner + outer == 0) return;
+  NpuKept* last = run_.kept.empty() ? nullptr : &run_.kept.back();
+  const bool follows = last != nullptr && last->object == object && last->offset + last->inner + last->outer == offset;
+  if (follows && (last->outer == 0 || inner == 0)) {
+    last->inner += inner;
+    last->outer += outer;
+    return;
+  }
+  run_.kept.push_back({object, offset, inner, outer});
+}
+
 NpuRun Runner::run() {
   trace_ = trace();
   const PolicyInfo* info = find_policy(options_.policy);
@@ -273,6 +287,7 @@ NpuRun Runner::run() {
     for (uint64_t p = pieces_.first[object]; p < pieces_.first[object + 1]; ++p) {
       (machine_.local ? home.local : home.shared) += residence_.inner(p);
       if (machine_.local) home.shared += residence_.outer(p);
+      keep(object, (p - pieces_.first[object]) * pieces_.grain, residence_.inner(p), residence_.outer(p));
     }
     home.dram -= home.local + home.shared;
     run_.homes.push_back(home);

@@ -44,6 +44,13 @@ struct NpuHome {
   uint64_t local = 0, shared = 0, dram = 0;
 };
 
+// A stretch of an object that stays in SRAM, the inner one's part first.
+struct NpuKept {
+  uint32_t object = 0;
+  uint64_t offset = 0;  // in the object
+  uint64_t inner = 0, outer = 0;
+};
+
 struct NpuRun {
   double pass_s = 0, waited_s = 0;
   double dram_bytes = 0;     // moved, whole bursts
@@ -55,6 +62,7 @@ struct NpuRun {
   uint64_t room_bytes = 0;     // of SRAM that may keep something
   uint64_t grain_bytes = 0;    // that objects are cut into to be kept
   std::vector<NpuHome> homes;  // by object
+  std::vector<NpuKept> kept;   // after the last pass, in the order of the objects
 
   double hit_ratio() const { return visited_bytes > 0 ? hit_bytes / visited_bytes : 0; }
   // No schedule is faster: the busiest part.

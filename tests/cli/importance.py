@@ -1,9 +1,10 @@
 """`ridge importance`: maps of a model with ReLU and of one with experts; packs whose neurons rest give the same text."""
 import json
 import os
+import struct
 
 from gguf_files import tiny
-from harness import T, check, fails, main, run
+from harness import T, check, fails, main, read_logits, run
 
 
 def texts():
@@ -79,6 +80,50 @@ def check_packs():
         fails(2, ["run", pack, "--expert-policy", "oracle", "-p", "a"], "oracle")
 
 
+def floats(npy):
+    begin = 10 + struct.unpack("<H", npy[8:10])[0]
+    return struct.unpack(f"<{(len(npy) - begin) // 4}f", npy[begin:])
+
+
+def check_order():
+    """Neurons in the order of a map: nearly the same logits, the same text, and what the pack says of itself."""
+    a, _ = texts()
+    model = model_file("sorted.gguf", arch="reglu-llama", layers=2)
+    made, pack, plain = (os.path.join(T, n) for n in ("order.json", "sorted.ridge", "unsorted.ridge"))
+    check(run("importance", model, "--data", a, "--window", "32", "--neurons", "16", "-o", made).returncode == 0, "map")
+    r = run("pack", model, "-o", pack, "--neurons", "16", "--map", made)
+    check(r.returncode == 0 and "order of touch" in r.stderr and "% of the bundles" in r.stderr, r.stderr)
+    first = open(pack, "rb").read()
+    check(run("pack", model, "-o", pack, "--neurons", "16", "--map", made).returncode == 0 and open(pack, "rb").read() == first,
+          "not the same twice")
+    check(run("pack", "--check", pack).returncode == 0, "checksums")
+    check(run("pack", model, "-o", plain, "--neurons", "16").returncode == 0, "plain")
+    info = json.loads(run("info", pack, "--json", "--tensors").stdout)
+    orders = info["neuron_orders"]
+    check([o["layer"] for o in orders] == [0, 1] and all(sorted(o["units"]) == list(range(64 // o["unit"])) for o in orders), orders)
+    check("neuron_orders" not in json.loads(run("info", plain, "--json", "--tensors").stdout), "an order of none")
+    fired = json.load(open(made))["fired"]
+    for o in orders:
+        by_place = [fired[o["layer"]][u] for u in o["units"]] if o["unit"] == 1 else []
+        check(by_place == sorted(by_place, reverse=True), by_place)
+    words = ["--tokens", "1,2,3,40"]
+    logits = []
+    for name, more in ((plain, []), (pack, []), (pack, ["--isa", "scalar", "--threads", "1"])):
+        out = os.path.join(T, "logits.npy")
+        check(run("logits", name, "-o", out, *words, *more).returncode == 0, "logits")
+        logits.append(floats(read_logits(out)))
+    check(logits[1] == logits[2], "a permuted pack gives other bytes in another mode")
+    largest = max(abs(v) for v in logits[0])
+    check(max(abs(x - y) for x, y in zip(logits[0], logits[1])) <= 1e-5 * largest, "the permuted model is another one")
+    other = model_file("sorted-other.gguf", arch="reglu-llama", layers=2, dim=64)
+    fails(3, ["pack", other, "-o", pack, "--neurons", "16", "--map", made], "another model")
+    fails(3, ["pack", model, "-o", pack, "--neurons", "16", "--map", model], "ridge importance")
+    fails(2, ["pack", model, "-o", pack, "--neurons", "0", "--map", made], "--neurons 0")
+    fails(2, ["pack", model, "-o", made, "--neurons", "16", "--map", made], "-o")
+    fails(2, ["pack", model_file("smooth.gguf", arch="llama"), "-o", pack, "--map", made], "neurons rest")
+    check(open(pack, "rb").read() == first, "a refusal changed the pack")
+
+
 def check_refusals():
     a, _ = texts()
     model = model_file("refused.gguf", arch="reglu-llama")
@@ -99,6 +144,7 @@ def test_importance():
     check_relu()
     check_experts()
     check_packs()
+    check_order()
     check_refusals()
 
 

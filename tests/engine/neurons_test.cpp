@@ -1,104 +1,48 @@
 // Neurons that rest are not read: logits are those of the dense model, byte for byte, whatever is kept where.
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <random>
 #include <string>
 
 #include "format/ridge_pack.h"
-#include "tests/format/gguf_builder.h"
+#include "tests/engine/resting_model.h"
 #include "tests/golden.h"
 #include "tests/temp_folder.h"
-#include "tests/tensor/random_blocks.h"
 
 namespace ridge {
 namespace {
 
 using NeuronLogits = std::vector<std::vector<float>>;
 
-struct NeuronCase {
-  const char* architecture;
-  Type type;
-  uint32_t bundle;
-};
+using test::kNeuronLayers;
+using test::kNeurons;
+using test::NeuronCase;
+using test::RestingModel;
 
-constexpr uint32_t kNeuronWidth = 256, kNeurons = 512, kNeuronWords = 96, kNeuronLayers = 2;
-
-test::Bytes floats_as_bytes(const std::vector<float>& values) {
-  test::Bytes bytes(sizeof(float) * values.size());
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
+// Neurons in any order that the type of the down matrix allows.
+std::vector<NeuronOrder> shuffled_orders(const NeuronCase& c) {
+  std::vector<NeuronOrder> orders;
+  for (uint32_t layer = 0; layer < kNeuronLayers; ++layer) {
+    NeuronOrder& order = orders.emplace_back();
+    order.layer = layer;
+    order.unit = order_unit(c.type);
+    order.units.resize(kNeurons / order.unit);
+    std::iota(order.units.begin(), order.units.end(), 0u);
+    std::shuffle(order.units.begin(), order.units.end(), std::mt19937(layer + 3));
+    if (std::is_sorted(order.units.begin(), order.units.end())) std::reverse(order.units.begin(), order.units.end());
+    order.touched.assign(kNeurons / c.bundle, 250'000);
+  }
+  return orders;
 }
 
-// A model in which neurons rest: in a reglu-llama biases of the gates see to it (a third of the groups never fires,
-// the others seldom), in an arcee, which has none, every second group has no weights.
-class RestingModel {
- public:
-  RestingModel(const NeuronCase& c) : c_(c) {
-    const std::string arch = c.architecture;
-    gated_ = arch == "reglu-llama";
-    gguf_.string("general.architecture", arch);
-    gguf_.number<uint32_t>(arch + ".block_count", kNeuronLayers).number<uint32_t>(arch + ".context_length", 64);
-    gguf_.number<uint32_t>(arch + ".embedding_length", kNeuronWidth);
-    gguf_.number<uint32_t>(arch + ".feed_forward_length", kNeurons);
-    gguf_.number<uint32_t>(arch + ".attention.head_count", 8).number<uint32_t>(arch + ".attention.head_count_kv", 2);
-    matrix("token_embd.weight", kNeuronWords, kNeuronWidth);
-    for (uint32_t i = 0; i < kNeuronLayers; ++i) layer("blk." + std::to_string(i) + ".");
-    vector("output_norm.weight", std::vector<float>(kNeuronWidth, 1.0f));
-    matrix("output.weight", kNeuronWords, kNeuronWidth);
+double largest_difference(const NeuronLogits& a, const NeuronLogits& b) {
+  double most = a.size() == b.size() ? 0 : 1e9;
+  for (size_t t = 0; t < std::min(a.size(), b.size()); ++t) {
+    for (size_t i = 0; i < a[t].size(); ++i) most = std::max(most, std::abs(static_cast<double>(a[t][i] - b[t][i])));
   }
-  test::Bytes build() const { return gguf_.build(); }
-
- private:
-  void layer(const std::string& block) {
-    vector(block + "attn_norm.weight", std::vector<float>(kNeuronWidth, 1.0f));
-    matrix(block + "attn_q.weight", kNeuronWidth, kNeuronWidth);
-    matrix(block + "attn_k.weight", kNeuronWidth / 4, kNeuronWidth);
-    matrix(block + "attn_v.weight", kNeuronWidth / 4, kNeuronWidth);
-    matrix(block + "attn_output.weight", kNeuronWidth, kNeuronWidth);
-    vector(block + "ffn_norm.weight", std::vector<float>(kNeuronWidth, 1.0f));
-    if (gated_) {
-      matrix(block + "ffn_gate.weight", kNeurons, kNeuronWidth);
-      vector(block + "ffn_gate.bias", gate_biases());
-      vector(block + "ffn_up.bias", std::vector<float>(kNeurons, 0.25f));
-      vector(block + "ffn_down.bias", std::vector<float>(kNeuronWidth, -0.125f));
-    }
-    matrix(block + "ffn_up.weight", kNeurons, kNeuronWidth, !gated_);
-    matrix(block + "ffn_down.weight", kNeuronWidth, kNeurons);
-  }
-  std::vector<float> gate_biases() const {
-    std::vector<float> biases(kNeurons);
-    for (uint32_t n = 0; n < kNeurons; ++n) biases[n] = n / c_.bundle % 3 == 0 ? -1e4f : -2.5f;
-    return biases;
-  }
-  void vector(const std::string& name, const std::vector<float>& values) {
-    gguf_.tensor({.name = name, .shape = {values.size()}, .data = floats_as_bytes(values)});
-  }
-  void matrix(const std::string& name, uint64_t rows, uint64_t cols, bool every_second_group = false) {
-    const uint64_t stride = row_bytes(c_.type, cols);
-    test::Bytes bytes(rows * stride);
-    if (c_.type == Type::F16) {
-      std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(cols)));
-      for (size_t i = 0; i < bytes.size(); i += 2) {
-        const uint16_t half = f32_to_f16(normal(rng_));
-        std::memcpy(bytes.data() + i, &half, 2);
-      }
-    } else {
-      for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng_());
-      const TypeInfo& info = type_info(c_.type);
-      const float scale = (c_.type == Type::Q8_0 ? 0.014f : 0.004f) / std::sqrt(static_cast<float>(cols));
-      for (size_t b = 0; b < bytes.size(); b += info.bytes) {
-        for (const size_t offset : scale_offsets(c_.type)) set_scale(f32_to_f16(scale), bytes.data() + b + offset);
-      }
-    }
-    for (uint64_t row = 0; every_second_group && row < rows; ++row) {
-      if (row / c_.bundle % 2 == 0) std::memset(bytes.data() + row * stride, 0, stride);
-    }
-    gguf_.tensor({.name = name, .shape = {cols, rows}, .type = c_.type, .data = std::move(bytes)});
-  }
-
-  NeuronCase c_;
-  bool gated_ = false;
-  std::mt19937_64 rng_{11};
-  test::GgufBuilder gguf_;
-};
+  return most;
+}
 
 bool equal_logits(const NeuronLogits& a, const NeuronLogits& b) {
   if (a.empty() || a.size() != b.size()) return false;
@@ -114,12 +58,15 @@ class Neurons : public testing::TestWithParam<NeuronCase> {
     test::write_file(folder_ / "model.gguf", RestingModel(GetParam()).build());
     ThreadPool pool({.threads = 2});
     const Gguf source = Gguf::open(folder_ / "model.gguf").value();
-    auto pack = [&](const char* name, uint32_t neurons) {
-      auto written = write_ridge_pack(source, folder_ / name, {.pool = &pool, .bundle_neurons = neurons});
+    auto pack = [&](const char* name, uint32_t neurons, std::vector<NeuronOrder> orders = {}) {
+      RidgePackOptions options{.pool = &pool, .bundle_neurons = neurons};
+      options.orders = std::move(orders);
+      auto written = write_ridge_pack(source, folder_ / name, options);
       ASSERT_TRUE(written.ok()) << written.error().message;
     };
     pack("plain.ridge", 0);
     pack("bundled.ridge", GetParam().bundle);
+    pack("ordered.ridge", GetParam().bundle, shuffled_orders(GetParam()));
     want_ = run("model.gguf", {.threads = 1, .isa = Isa::scalar}, 1);
     ASSERT_EQ(want_.size(), ids_.size());
   }
@@ -186,6 +133,23 @@ TEST_P(Neurons, EveryPlacementPolicyAndIoEngine) {
             << pinned << " pinned";
         EXPECT_TRUE(placement_.streams()) << pinned << " pinned of " << in_order + on_demand_;
       }
+    }
+  }
+}
+
+// Another order of neurons is another order of summation, and nothing else.
+TEST_P(Neurons, AnyOrderOfNeuronsIsTheSameModel) {
+  const NeuronLogits ordered = run("ordered.ridge", {.threads = 1, .isa = Isa::scalar}, 1);
+  float largest = 0;
+  for (const std::vector<float>& row : want_) {
+    for (const float v : row) largest = std::max(largest, std::abs(v));
+  }
+  EXPECT_LT(largest_difference(ordered, want_), 1e-5 * static_cast<double>(largest)) << "largest logit " << largest;
+  for (const bool all : {true, false}) {
+    for (const std::optional<uint64_t> pinned : {std::optional<uint64_t>(), std::optional<uint64_t>(0)}) {
+      EXPECT_TRUE(
+          equal_logits(run("ordered.ridge", {.threads = 3, .most_pinned = pinned, .all_neurons = all}), ordered));
+      EXPECT_EQ(use_.touched < use_.groups, !all);
     }
   }
 }

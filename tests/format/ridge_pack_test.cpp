@@ -258,8 +258,8 @@ TEST_F(RidgePackTest, ForeignAndCutFilesAreRefused) {
 
 TEST_F(RidgePackTest, OtherVersionsAreRefused) {
   write_pack();
-  change_byte(pack(), 8, 2);
-  expect_refused("pack format 3");
+  change_byte(pack(), 8, 4);
+  expect_refused("pack format 5");
   write_pack();
   change_byte(pack(), 12, 4);
   expect_refused("layout");
