@@ -34,7 +34,7 @@ _ridge_options() {
       ;;
     doctor) echo "--memory --context --json" ;;
     compare) echo "--json" ;;
-    claims) echo "--machine --folder --output --seeds --steps --teacher-steps --l1 --threads --full --no-training --json" ;;
+    claims) echo "--machine --folder --output --seeds --steps --teacher-steps --validation-tokens --l1 --threads --full --no-training --json" ;;
     distill)
       echo "--output --make-corpus --make-rationales --bytes --items --teacher --tokenizer --rationales --rationale-share --held-out --layers --dim --heads --kv-heads --ffn-dim --ffn --untied --share-blocks --exit-layer --exit-weight --kd --divergence --skew --temperature \
         --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"

@@ -34,7 +34,7 @@ constexpr const char* kExamples =
 struct Flags {
   std::vector<std::string> machines;
   std::optional<std::string> folder, output;
-  std::optional<int64_t> seeds, steps, teacher_steps, threads;
+  std::optional<int64_t> seeds, steps, teacher_steps, validation, threads;
   double l1 = 1.5;
   bool full = false, no_training = false, json = false;
 };
@@ -77,6 +77,8 @@ Result<StudentPlan> student_plan(const Flags& f) {
   plan.seeds = RIDGE_TRY(number(f.seeds, f.full ? 5 : 3, 2, kMostSeeds, "--seeds"));
   plan.steps = RIDGE_TRY(number(f.steps, f.full ? 1400 : 150, 1, kMostSteps, "--steps"));
   plan.teacher_steps = RIDGE_TRY(number(f.teacher_steps, f.full ? 2000 : 300, 1, kMostSteps, "--teacher-steps"));
+  plan.validation_tokens =
+      RIDGE_TRY(number(f.validation, plan.validation_tokens, 256, kMostSteps, "--validation-tokens"));
   if (!(f.l1 > 0 && f.l1 <= 1000)) return usage_error(fmt::format("--l1 {} cannot be used: give 0.001 to 1000", f.l1));
   plan.l1 = f.l1;
   if (f.threads) plan.threads = RIDGE_TRY(thread_count(*f.threads));
@@ -123,8 +125,8 @@ std::string command_of(const Flags& f, const StudentPlan& plan) {
   std::string text = "ridge claims";
   for (const std::string& m : f.machines) text += " --machine " + m;
   if (f.no_training) return text + " --no-training";
-  return text + fmt::format(" --seeds {} --steps {} --teacher-steps {} --l1 {}", plan.seeds, plan.steps,
-                            plan.teacher_steps, plan.l1);
+  return text + fmt::format(" --seeds {} --steps {} --teacher-steps {} --validation-tokens {} --l1 {}", plan.seeds,
+                            plan.steps, plan.teacher_steps, plan.validation_tokens, plan.l1);
 }
 
 Result<void> run(const Flags& f) {
@@ -170,6 +172,7 @@ void add_claims(CLI::App& app) {
   c->add_option("--seeds", flags->seeds, "students of each kind (3; --full: 5)")->type_name("N");
   c->add_option("--steps", flags->steps, "of a student (150; --full: 1400)")->type_name("N");
   c->add_option("--teacher-steps", flags->teacher_steps, "(300; --full: 2000)")->type_name("N");
+  c->add_option("--validation-tokens", flags->validation, "that judge a student (8192)")->type_name("N");
   c->add_option("--l1", flags->l1, "on the gates of sparse students")->type_name("X")->capture_default_str();
   c->add_option("-t,--threads", flags->threads, "that train (default: all)")->type_name("N");
   c->add_flag("--full", flags->full, "train for longer, with more seeds");

@@ -87,7 +87,14 @@ class Trainer {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) return io_error(fmt::format("{}: cannot be created ({})", folder, error.message()));
-    std::vector<std::string> words = {"ridge", "distill", corpus(), "-o", folder, "--json"};
+    std::vector<std::string> words = {"ridge",
+                                      "distill",
+                                      corpus(),
+                                      "-o",
+                                      folder,
+                                      "--json",
+                                      "--validation-tokens",
+                                      std::to_string(plan_.validation_tokens)};
     if (plan_.threads > 0) words.insert(words.end(), {"--threads", std::to_string(plan_.threads)});
     if (fs::exists(folder + "/checkpoint.safetensors")) words.emplace_back("--resume");
     words.insert(words.end(), training.words.begin(), training.words.end());

@@ -16,6 +16,7 @@ namespace ridge::cli {
 struct StudentPlan {
   std::string folder;  // gets a folder for each training; those that are finished there are not repeated
   uint32_t seeds = 3, steps = 150, teacher_steps = 300;
+  uint32_t validation_tokens = 8192;  // that judge a student, and whose visits are replayed
   double l1 = 1.5;
   int threads = 0;
 };
