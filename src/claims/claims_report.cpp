@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -118,22 +119,31 @@ Json json_of(const MachineCase& c) {
           {"int8_busiest_s", c.busiest_s}};
 }
 
-// Bytes from DRAM over the share of the model that SRAM can hold: caching alone follows the diagonal.
-LineChart bytes_chart(const Evidence& e) {
-  LineChart chart{.title = "Bytes from DRAM against int8", .x = "C/W of int8 weights, %", .y = "change, %"};
+double tenths(double x) { return std::round(x * 10) / 10; }
+
+// Bytes from DRAM over the share of the model that SRAM can hold, of a model of which it holds one worth speaking of:
+// caching alone follows the diagonal.
+std::string bytes_chart(const Evidence& e) {
   std::vector<const MachineCase*> cases;
-  for (const MachineCase& c : e.cases) cases.push_back(&c);
+  for (const MachineCase& c : e.cases) {
+    if (!c.paper_model) cases.push_back(&c);
+  }
+  if (cases.size() < 2) return "";
   std::sort(cases.begin(), cases.end(),
             [](const MachineCase* a, const MachineCase* b) { return a->pinned_at_most < b->pinned_at_most; });
+  LineChart chart{.title = "Bytes from DRAM against int8, " + cases.front()->model,
+                  .x = "C/W of int8 weights, %",
+                  .y = "change, %",
+                  .lines = {}};
   for (const Method m : shown_methods(e)) {
     ChartLine line{.name = std::string(name_of(m)), .points = {}};
     for (const MachineCase* c : cases) {
-      line.points.emplace_back(c->pinned_at_most * 100,
-                               (c->of(m).dram_bytes / c->of(Method::int8).dram_bytes - 1) * 100);
+      line.points.emplace_back(tenths(c->pinned_at_most * 100),
+                               tenths((c->of(m).dram_bytes / c->of(Method::int8).dram_bytes - 1) * 100));
     }
     chart.lines.push_back(std::move(line));
   }
-  return chart;
+  return line_chart(chart);
 }
 
 LineChart hits_chart(const Evidence& e) {
@@ -153,13 +163,12 @@ LineChart hits_chart(const Evidence& e) {
 
 std::string claims_rows(const std::vector<Claim>& claims) {
   std::string text =
-      "<div class=\"wide\"><table><tr><th>claim</th><th>document</th><th>best of ours, against int8</th><th>at the "
-      "same "
-      "bits</th><th>C/W</th><th>verdict</th></tr>\n";
+      "<div class=\"wide\"><table><tr><th>claim</th><th class=\"l\">verdict</th><th>document</th><th>best of ours</th>"
+      "<th>at the same bits</th><th>C/W</th></tr>\n";
   auto cell = [](std::string_view words) { return fmt::format("<td>{}</td>", markup(words.empty() ? "–" : words)); };
   for (const Claim& c : claims) {
-    text += "<tr>" + cell(c.claim) + cell(c.document) + cell(c.ours) + cell(c.same_bits) + cell(c.bound) +
-            cell(name_of(c.verdict)) + "</tr>\n";
+    text += "<tr>" + cell(c.claim) + fmt::format("<td class=\"l\">{}</td>", name_of(c.verdict)) + cell(c.document) +
+            cell(c.ours) + cell(c.same_bits) + cell(c.bound) + "</tr>\n";
   }
   return text + "</table></div>\n";
 }
@@ -236,7 +245,7 @@ std::string claims_html(const Evidence& e, const ClaimsPage& page) {
   if (!e.cases.empty()) {
     std::string tables;
     for (const CostColumn& column : kCosts) tables += machine_table(e, column);
-    section("Machines", line_chart(bytes_chart(e)) + pre(tables));
+    section("Machines", bytes_chart(e) + pre(tables));
   }
   section("Students", pre(students_table(e)));
   if (!e.hits.empty()) section("Policies", line_chart(hits_chart(e)) + pre(policies_table(e)));
