@@ -4,6 +4,13 @@ add_library(ridge_options INTERFACE)
 target_compile_options(ridge_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
                        -Wold-style-cast -Wcast-qual -ffp-contract=off -fno-math-errno)
 target_include_directories(ridge_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
+if(RIDGE_UNITY_LAYERS)
+  # Of files that are compiled as one: a name that hides one of another file, a member whose type is of that file.
+  target_compile_options(ridge_options INTERFACE -Wno-shadow)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(ridge_options INTERFACE -Wno-subobject-linkage)
+  endif()
+endif()
 if(RIDGE_WERROR)
   target_compile_options(ridge_options INTERFACE -Werror)
 endif()

@@ -50,7 +50,7 @@ def test_ir(model, pack):
     check(bundles and all(int(re.search(r"align=(\d+)", b)[1]) % 8192 == 0 for b in bundles), "bundles are not aligned")
     r = run("ir", "--check", ir, pack)
     check(r.returncode == 0 and "the program is that of" in r.stdout, f"--check: {r.stderr}")
-    for words in ([], ["--memory", "64M"]):
+    for words in ([], ["--memory", "1G"]):  # a program with sanitizers takes more than 64M
         other = os.path.join(T, "other.ir")
         check(run("ir", model, *words, "-o", other).returncode == 0, f"ir {words}")
         check(run("ir", "--check", other, model).returncode == 0, f"--check after ir {words}")
