@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/command_line.h"
 #include "cli/common.h"
+#include "cli/training_flags.h"
 #include "distill/corpus.h"
 #include "report/csv.h"
 #include "report/line_chart.h"
@@ -38,13 +39,13 @@ constexpr const char* kExamples =
 struct Flags {
   DistillJob job;
   EngineFlags engine;
+  TrainingFlags training{
+      .steps = 1000, .batch = 16, .checkpoint_every = 200, .evaluate_every = 100, .validation_tokens = 8192};
   std::string ffn = "swiglu", divergence = "forward", corpus, rationale_file;
   std::optional<double> kd;
   std::optional<std::string> bytes;
-  int64_t layers = 4, dim = 64, heads = 4, ffn_dim = 0, context = 128, exit_layer = 0, batch = 16,
-          on_policy_tokens = 32;
-  int64_t steps = 1000, seed = 1, items = 2000, checkpoint_every = 200, evaluate_every = 100, validation = 8192;
-  int64_t neurons = 16;
+  int64_t layers = 4, dim = 64, heads = 4, ffn_dim = 0, context = 128, exit_layer = 0, on_policy_tokens = 32;
+  int64_t items = 2000, neurons = 16;
   std::optional<int64_t> kv_heads;
   bool untied = false, json = false;
 };
@@ -91,22 +92,7 @@ void add_loss_flags(CLI::App& c, Flags& f) {
   c.add_option("--weights", f.job.map, "importance of layers and neurons: JSON")->type_name("FILE");
 }
 
-void add_training_flags(CLI::App& c, Flags& f) {
-  auto& o = f.job.optimizer;
-  c.add_option("--steps", f.steps, "batches to learn from")->type_name("N")->capture_default_str();
-  c.add_option("--batch", f.batch, "windows of a batch")->type_name("N")->capture_default_str();
-  c.add_option("--rate", o.rate, "learning rate")->type_name("X")->capture_default_str();
-  c.add_option("--warmup", o.warmup, "share of the steps in which it rises")->type_name("X")->capture_default_str();
-  c.add_option("--decay", o.decay, "weight decay")->type_name("X")->capture_default_str();
-  c.add_option("--clip", o.clip, "largest norm of the gradient")->type_name("X")->capture_default_str();
-  c.add_option("--seed", f.seed, "of weights, windows and corpus")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Validator(refuse_negative, ""));
-  c.add_flag("--resume", f.job.resume, "go on from the folder's checkpoint");
-  c.add_option("--checkpoint-every", f.checkpoint_every, "steps")->type_name("N")->capture_default_str();
-  c.add_option("--evaluate-every", f.evaluate_every, "steps")->type_name("N")->capture_default_str();
-  c.add_option("--validation-tokens", f.validation, "that judge it")->type_name("N")->capture_default_str();
+void add_recording_flags(CLI::App& c, Flags& f) {
   c.add_option("--record", f.job.record, "visits: NAME.train.json, NAME.judge.json")->type_name("NAME");
   c.add_option("--neurons", f.neurons, "of a block of visits")->type_name("N")->capture_default_str();
   c.add_flag("--natural", f.job.natural, "blocks of neighbours, not sorted by use");
@@ -115,21 +101,15 @@ void add_training_flags(CLI::App& c, Flags& f) {
   c.add_flag("--json", f.json, "print one JSON object");
 }
 
-// What a flag with a whole number says, for fields of 32 bits.
-Result<uint32_t> small(int64_t value, const char* flag) {
-  if (value >= 0 && value <= INT32_MAX) return static_cast<uint32_t>(value);
-  return usage_error(fmt::format("{} {} cannot be used: give a number from 1 on", flag, value));
-}
-
 Result<void> fill_shape(Flags& f) {
   StudentShape& s = f.job.shape;
-  s.layers = RIDGE_TRY(small(f.layers, "--layers"));
-  s.dim = RIDGE_TRY(small(f.dim, "--dim"));
-  s.heads = RIDGE_TRY(small(f.heads, "--heads"));
-  s.kv_heads = RIDGE_TRY(small(f.kv_heads.value_or(f.heads), "--kv-heads"));
-  s.ffn = RIDGE_TRY(small(f.ffn_dim == 0 ? std::min<int64_t>(4 * f.dim, INT32_MAX) : f.ffn_dim, "--ffn-dim"));
-  s.context = RIDGE_TRY(small(f.context, "--context"));
-  s.exit_layer = RIDGE_TRY(small(f.exit_layer, "--exit-layer"));
+  s.layers = RIDGE_TRY(whole_number(f.layers, "--layers"));
+  s.dim = RIDGE_TRY(whole_number(f.dim, "--dim"));
+  s.heads = RIDGE_TRY(whole_number(f.heads, "--heads"));
+  s.kv_heads = RIDGE_TRY(whole_number(f.kv_heads.value_or(f.heads), "--kv-heads"));
+  s.ffn = RIDGE_TRY(whole_number(f.ffn_dim == 0 ? std::min<int64_t>(4 * f.dim, INT32_MAX) : f.ffn_dim, "--ffn-dim"));
+  s.context = RIDGE_TRY(whole_number(f.context, "--context"));
+  s.exit_layer = RIDGE_TRY(whole_number(f.exit_layer, "--exit-layer"));
   s.ffn_kind = RIDGE_TRY(distill::parse_ffn_kind(f.ffn));
   s.tied = !f.untied;
   return distill::check_shape(s);
@@ -140,15 +120,9 @@ Result<void> fill_job(Flags& f) {
   if (job.data.empty()) return usage_error("no text to learn from: give a file or a folder (--make-corpus writes one)");
   if (job.folder.empty()) return usage_error("-o is missing: name the folder for what is written");
   RIDGE_TRY(fill_shape(f));
-  auto& o = job.optimizer;
-  o.steps = RIDGE_TRY(small(f.steps, "--steps"));
-  o.batch = RIDGE_TRY(small(f.batch, "--batch"));
-  o.seed = static_cast<uint64_t>(f.seed);
-  job.on_policy_tokens = RIDGE_TRY(small(f.on_policy_tokens, "--on-policy-tokens"));
-  job.checkpoint_every = RIDGE_TRY(small(f.checkpoint_every, "--checkpoint-every"));
-  job.evaluate_every = RIDGE_TRY(small(f.evaluate_every, "--evaluate-every"));
-  job.validation_tokens = RIDGE_TRY(small(f.validation, "--validation-tokens"));
-  job.neurons = RIDGE_TRY(small(f.neurons, "--neurons"));
+  RIDGE_TRY(read_training_flags(f.training, job));
+  job.on_policy_tokens = RIDGE_TRY(whole_number(f.on_policy_tokens, "--on-policy-tokens"));
+  job.neurons = RIDGE_TRY(whole_number(f.neurons, "--neurons"));
   job.losses.divergence = RIDGE_TRY(distill::parse_divergence(f.divergence));
   job.losses.kd = f.kd.value_or(job.teacher.empty() ? 0 : 0.5);
   if (!job.record.empty() && job.shape.ffn_kind == distill::FfnKind::swiglu) {
@@ -166,7 +140,8 @@ Result<void> write_made_texts(const Flags& f) {
   if (f.items < 1 || f.items > kMostItems) {
     return usage_error(fmt::format("--items {} cannot be used: give 1 to {}", f.items, kMostItems));
   }
-  const uint64_t bytes = f.bytes ? RIDGE_TRY(parse_bytes(*f.bytes)) : 3 * kMiB, seed = static_cast<uint64_t>(f.seed);
+  const uint64_t bytes = f.bytes ? RIDGE_TRY(parse_bytes(*f.bytes)) : 3 * kMiB,
+                 seed = static_cast<uint64_t>(f.training.seed);
   if (bytes > kGiB - kMiB) return usage_error(fmt::format("--bytes {}: give less than 1G", *f.bytes));
   if (!f.corpus.empty()) {
     RIDGE_TRY(check_output(f.corpus, "--make-corpus"));
@@ -275,7 +250,8 @@ void add_distill(CLI::App& app) {
   add_data_flags(*command, *flags);
   add_shape_flags(*command, *flags);
   add_loss_flags(*command, *flags);
-  add_training_flags(*command, *flags);
+  add_training_flags(*command, flags->training, flags->job.optimizer, "of weights, windows and corpus");
+  add_recording_flags(*command, *flags);
   command->footer(kExamples);
   on_run(*command, [flags] { return run(*flags); });
 }

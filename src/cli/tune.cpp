@@ -11,6 +11,7 @@
 #include "cli/command_line.h"
 #include "cli/common.h"
 #include "cli/distill.h"
+#include "cli/training_flags.h"
 #include "report/csv.h"
 #include "report/line_chart.h"
 
@@ -33,8 +34,9 @@ struct Flags {
   TuneJob job;
   EngineFlags machine;  // memory, threads
   std::string targets;
-  int64_t rank = 8, context = 256, steps = 200, batch = 4, seed = 1;
-  int64_t checkpoint_every = 50, evaluate_every = 25, validation = 4096;
+  TrainingFlags training{
+      .steps = 200, .batch = 4, .checkpoint_every = 50, .evaluate_every = 25, .validation_tokens = 4096};
+  int64_t rank = 8, context = 256;
   bool json = false;
 };
 
@@ -48,44 +50,20 @@ void add_tune_flags(CLI::App& c, Flags& f) {
       ->capture_default_str();
   c.add_option("--targets", f.targets, "matrices: attn_q,attn_v… (default: all)")->type_name("LIST");
   c.add_option("-c,--context", f.context, "tokens of a window")->type_name("N")->capture_default_str();
-  c.add_option("--batch", f.batch, "windows of a step")->type_name("N")->capture_default_str();
-  c.add_option("--steps", f.steps, "batches to learn from")->type_name("N")->capture_default_str();
-  auto& o = f.job.optimizer;
-  c.add_option("--rate", o.rate, "learning rate")->type_name("X")->capture_default_str();
-  c.add_option("--warmup", o.warmup, "share of the steps in which it rises")->type_name("X")->capture_default_str();
-  c.add_option("--decay", o.decay, "weight decay")->type_name("X")->capture_default_str();
-  c.add_option("--clip", o.clip, "largest norm of the gradient")->type_name("X")->capture_default_str();
-  c.add_option("--seed", f.seed, "of the adapters' start and of windows")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Validator(refuse_negative, ""));
   c.add_option("--held-out", f.job.held_out, "share of the text, at its end")->type_name("X")->capture_default_str();
-  c.add_option("--validation-tokens", f.validation, "that judge it")->type_name("N")->capture_default_str();
-  c.add_option("--evaluate-every", f.evaluate_every, "steps")->type_name("N")->capture_default_str();
-  c.add_option("--checkpoint-every", f.checkpoint_every, "steps")->type_name("N")->capture_default_str();
-  c.add_flag("--resume", f.job.resume, "go on where Ctrl-C stopped it");
+  add_training_flags(c, f.training, f.job.optimizer, "of the adapters' start and of windows");
   c.add_option("-m,--memory", f.machine.memory, "hard limit for the whole process")->type_name("SIZE");
   c.add_option("-t,--threads", f.machine.threads, "(default: all usable CPUs)")->type_name("N");
   c.add_flag("--json", f.json, "print one JSON object");
-}
-
-Result<uint32_t> small_number(int64_t value, const char* flag) {
-  if (value >= 0 && value <= INT32_MAX) return static_cast<uint32_t>(value);
-  return usage_error(fmt::format("{} {} cannot be used: give a number from 1 on", flag, value));
 }
 
 Result<void> fill_tune_job(Flags& f) {
   TuneJob& job = f.job;
   if (job.data.empty()) return usage_error("--data is missing: name a text file, or a folder of them");
   if (job.adapter.empty()) return usage_error("-o is missing: name the adapter that is written");
-  job.rank = RIDGE_TRY(small_number(f.rank, "--rank"));
-  job.context = RIDGE_TRY(small_number(f.context, "--context"));
-  job.optimizer.steps = RIDGE_TRY(small_number(f.steps, "--steps"));
-  job.optimizer.batch = RIDGE_TRY(small_number(f.batch, "--batch"));
-  job.optimizer.seed = static_cast<uint64_t>(f.seed);
-  job.checkpoint_every = RIDGE_TRY(small_number(f.checkpoint_every, "--checkpoint-every"));
-  job.evaluate_every = RIDGE_TRY(small_number(f.evaluate_every, "--evaluate-every"));
-  job.validation_tokens = RIDGE_TRY(small_number(f.validation, "--validation-tokens"));
+  job.rank = RIDGE_TRY(whole_number(f.rank, "--rank"));
+  job.context = RIDGE_TRY(whole_number(f.context, "--context"));
+  RIDGE_TRY(read_training_flags(f.training, job));
   if (!f.targets.empty()) {
     job.targets.clear();
     std::istringstream list(f.targets);

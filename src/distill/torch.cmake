@@ -27,8 +27,8 @@ target_link_libraries(ridge_distill_torch PUBLIC ${TORCH_LIBRARIES})
 target_precompile_headers(ridge_distill_torch PRIVATE <torch/torch.h>)
 
 set(cli ${CMAKE_SOURCE_DIR}/src/cli)
-add_executable(ridge-distill ${cli}/trainer/main.cpp ${cli}/distill.cpp ${cli}/tune.cpp ${cli}/common.cpp ${cli}/command_line.cpp
-               ${cli}/model_store.cpp)
+add_executable(ridge-distill ${cli}/trainer/main.cpp ${cli}/distill.cpp ${cli}/tune.cpp ${cli}/training_flags.cpp
+               ${cli}/common.cpp ${cli}/command_line.cpp ${cli}/model_store.cpp)
 target_link_libraries(ridge-distill PRIVATE ridge_distill_torch ridge_report)
 target_include_directories(ridge-distill SYSTEM PRIVATE ${CLI11_INCLUDE})
 target_compile_definitions(ridge-distill PRIVATE RIDGE_VERSION="${PROJECT_VERSION}"

@@ -16,16 +16,27 @@ constexpr double kWidth = 720, kHeight = 400, kLeft = 70, kRight = 20, kTop = 70
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
 
 struct Range {
-  double low = INFINITY, high = -INFINITY;
+  double low = INFINITY, high = -INFINITY, step = 1;
   void take(double v) {
     if (!std::isfinite(v)) return;
     low = std::min(low, v);
     high = std::max(high, v);
   }
-  // Never empty, so that one point has a place.
+  // Never empty, so that one point has a place; ends at multiples of `step`, which is 1, 2 or 5 times a power of ten.
   void settle() {
     if (low > high) low = 0, high = 1;
     if (low == high) high = low + std::max(1e-9, std::abs(low) * 0.01);
+    constexpr double kLines = 5;
+    const double rough = (high - low) / kLines, ten = std::pow(10, std::floor(std::log10(rough)));
+    step = ten * (rough > 5 * ten ? 10 : rough > 2 * ten ? 5 : rough > ten ? 2 : 1);
+    low = std::floor(low / step) * step;
+    high = std::ceil(high / step) * step;
+  }
+  int steps() const { return static_cast<int>(std::lround((high - low) / step)); }
+  // A last digit that is noise does not show: 0 instead of 1e-17.
+  double at(int i) const {
+    const double value = low + i * step;
+    return std::abs(value) < step / 1e6 ? 0 : value;
   }
   double part(double v) const { return (v - low) / (high - low); }
 };
@@ -37,16 +48,18 @@ struct Frame {
 };
 
 std::string grid(const Frame& f) {
-  constexpr int kLines = 4;
   std::string out;
-  for (int i = 0; i <= kLines; ++i) {
-    const double part = static_cast<double>(i) / kLines;
-    const double x = f.x.low + (f.x.high - f.x.low) * part, y = f.y.low + (f.y.high - f.y.low) * part;
+  for (int i = 0; i <= f.y.steps(); ++i) {
+    const double y = f.y.at(i);
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text class=\"faint\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n"
-        "<text class=\"faint\" x=\"{6:.1f}\" y=\"{7:.1f}\" text-anchor=\"middle\">{8:.5g}</text>\n",
-        kLeft, kWidth - kRight, f.at_y(y), kLeft - 8, f.at_y(y) + 4, y, f.at_x(x), kHeight - kBottom + 20, x);
+        "<text class=\"faint\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
+        kLeft, kWidth - kRight, f.at_y(y), kLeft - 8, f.at_y(y) + 4, y);
+  }
+  for (int i = 0; i <= f.x.steps(); ++i) {
+    const double x = f.x.at(i);
+    out += fmt::format("<text class=\"faint\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.6g}</text>\n",
+                       f.at_x(x), kHeight - kBottom + 20, x);
   }
   return out;
 }

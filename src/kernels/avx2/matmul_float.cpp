@@ -1,16 +1,17 @@
-// Matrix products with float activations. Tiles of 32 columns become floats in L1 (8 KiB for four panels), then one
-// loop serves every type: four panels × one token, or one panel × four tokens, eight accumulators either way.
+// Matrix products with float activations: what turns panels into floats, for simd/float_products.h; and panels of
+// latents turned.
 
 #include "kernels/avx2/low_bit_tiles.h"
 #include "kernels/avx2/tiles.h"
 #include "kernels/avx2/vec.h"
 #include "kernels/entries.h"
+#include "kernels/simd/float_products.h"
 #include "kernels/simd/latent.h"
 
 namespace ridge::avx2 {
 namespace {
 
-constexpr size_t kTileColumns = 32, kPanels = 4, kTokenBlock = 32;
+constexpr size_t kTileColumns = 32;
 
 // Reads a panel tile by tile, in order: next(w) writes 32 columns × 16 rows of floats, w[column * 16 + row].
 template <class Format>
@@ -77,82 +78,7 @@ struct Reader<BF16> {
   }
 };
 
-struct Block {
-  alignas(64) float w[kPanels][kTileColumns * 16];
-  alignas(64) float acc[kPanels][kTokenBlock][16];
-};
-
-// acc[panel + p][token + t] continued over `columns` columns. x: the activations of the first token at the first
-// column.
-template <size_t Panels, size_t Tokens>
-RIDGE_INLINE void multiply(Block& block, size_t panel, size_t token, const float* x, size_t x_stride, size_t columns) {
-  F acc[Panels][Tokens];
-  for (size_t p = 0; p < Panels; ++p) {
-    for (size_t t = 0; t < Tokens; ++t) acc[p][t] = Vec::load(block.acc[panel + p][token + t]);
-  }
-  for (size_t c = 0; c < columns; ++c) {
-    F w[Panels];
-    for (size_t p = 0; p < Panels; ++p) w[p] = Vec::load(block.w[panel + p] + 16 * c);
-    for (size_t t = 0; t < Tokens; ++t) {
-      const F activation = Vec::set(x[t * x_stride + c]);
-      for (size_t p = 0; p < Panels; ++p) acc[p][t] = Vec::fma(w[p], activation, acc[p][t]);
-    }
-  }
-  for (size_t p = 0; p < Panels; ++p) {
-    for (size_t t = 0; t < Tokens; ++t) Vec::store(block.acc[panel + p][token + t], acc[p][t]);
-  }
-}
-
-// One tile of `panels` panels with all tokens of the block.
-void multiply_tile(Block& block, size_t panels, size_t tokens, const float* x, size_t x_stride, size_t columns) {
-  size_t t = 0;
-  for (; t + 4 <= tokens; t += 4) {
-    for (size_t p = 0; p < panels; ++p) multiply<1, 4>(block, p, t, x + t * x_stride, x_stride, columns);
-  }
-  for (; t < tokens; ++t) {
-    if (panels == kPanels) {
-      multiply<kPanels, 1>(block, 0, t, x + t * x_stride, x_stride, columns);
-    } else {
-      for (size_t p = 0; p < panels; ++p) multiply<1, 1>(block, p, t, x + t * x_stride, x_stride, columns);
-    }
-  }
-}
-
-// The outputs of up to four panels for up to 32 tokens.
-template <class Format>
-void multiply_block(const MatmulArgs& args, size_t first_panel, size_t panels, size_t first_token, size_t tokens) {
-  Block block;
-  Reader<Format> readers[kPanels];
-  const size_t bytes = Reader<Format>::panel_bytes(args.cols);
-  for (size_t p = 0; p < panels; ++p) {
-    readers[p].unit = args.panels + (first_panel + p) * bytes;
-    for (size_t t = 0; t < tokens; ++t) Vec::store(block.acc[p][t], Vec::zero());
-  }
-  for (size_t c = 0; c < args.cols; c += kTileColumns) {
-    const size_t columns = args.cols - c < kTileColumns ? args.cols - c : kTileColumns;
-    for (size_t p = 0; p < panels; ++p) readers[p].next(columns, block.w[p]);
-    multiply_tile(block, panels, tokens, args.x + first_token * args.x_stride + c, args.x_stride, columns);
-  }
-  for (size_t p = 0; p < panels; ++p) {
-    const size_t row = (first_panel + p) * kPanelRows;
-    const size_t rows = args.rows - row < kPanelRows ? args.rows - row : kPanelRows;
-    for (size_t t = 0; t < tokens; ++t) {
-      Vec::store(args.out + (first_token + t) * args.out_stride + row, Vec::load(block.acc[p][t]), rows);
-    }
-  }
-}
-
-template <class Format>
-void matmul_float(const MatmulArgs& args) {
-  const size_t panels = (args.rows + kPanelRows - 1) / kPanelRows;
-  for (size_t panel = 0; panel < panels; panel += kPanels) {
-    const size_t panel_count = panels - panel < kPanels ? panels - panel : kPanels;
-    for (size_t token = 0; token < args.tokens; token += kTokenBlock) {
-      const size_t tokens = args.tokens - token < kTokenBlock ? args.tokens - token : kTokenBlock;
-      multiply_block<Format>(args, panel, panel_count, token, tokens);
-    }
-  }
-}
+using Products = simd::FloatProducts<Vec, Reader>;
 
 template <class Format>
 void transpose_as(const TransposeArgs& args) {
@@ -206,7 +132,7 @@ void transpose(const TransposeArgs& args) {
 }  // namespace
 
 #define RIDGE_AVX2_FLOAT(type) \
-  { Op::matmul_float, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(matmul_float<type>), "avx2" }
+  { Op::matmul_float, Isa::avx2, Type::type, kBitAvx2Fma, RIDGE_KERNEL(Products::run<type>), "avx2" }
 
 const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_AVX2_FLOAT(F32),   RIDGE_AVX2_FLOAT(F16),     RIDGE_AVX2_FLOAT(BF16),    RIDGE_AVX2_FLOAT(Q4_0),

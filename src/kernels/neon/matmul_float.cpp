@@ -1,13 +1,11 @@
-// Matrix products with float activations. Tiles of 32 columns become floats in L1 (8 KiB for four panels), then one
-// loop serves every type: four panels × one token, or one panel × four tokens, 16 registers of accumulators either way.
+// Matrix products with float activations: what turns panels into floats, for simd/float_products.h.
 
 #include "kernels/entries.h"
 #include "kernels/neon/tiles.h"
+#include "kernels/simd/float_products.h"
 
 namespace ridge::neon {
 namespace {
-
-constexpr size_t kPanels = 4, kTokenBlock = 32;
 
 // Reads a panel tile by tile, in order: next(w) writes 32 columns × 16 rows of floats, w[column * 16 + row].
 template <class Format>
@@ -83,87 +81,12 @@ struct Reader<BF16> {
   }
 };
 
-struct Block {
-  alignas(64) float w[kPanels][kTileColumns * 16];
-  alignas(64) float acc[kPanels][kTokenBlock][16];
-};
-
-// acc[panel + p][token + t] continued over `columns` columns. x: the activations of the first token at the first
-// column.
-template <int Panels, int Tokens>
-RIDGE_INLINE void multiply(Block& block, size_t panel, size_t token, const float* x, size_t x_stride, size_t columns) {
-  F acc[Panels][Tokens];
-  repeat<Panels * Tokens>([&]<int i>() __attribute__((always_inline)) {
-    acc[i / Tokens][i % Tokens] = Vec::load(block.acc[panel + i / Tokens][token + i % Tokens]);
-  });
-  for (size_t c = 0; c < columns; ++c) {
-    repeat<Panels>([&]<int p>() __attribute__((always_inline)) {
-      const F w = Vec::load(block.w[panel + p] + 16 * c);
-      repeat<Tokens>([&]<int t>() __attribute__((always_inline)) {
-        acc[p][t] = Vec::fma(w, Vec::set(x[t * x_stride + c]), acc[p][t]);
-      });
-    });
-  }
-  repeat<Panels * Tokens>([&]<int i>() __attribute__((always_inline)) {
-    Vec::store(block.acc[panel + i / Tokens][token + i % Tokens], acc[i / Tokens][i % Tokens]);
-  });
-}
-
-// One tile of `panels` panels with all tokens of the block.
-void multiply_tile(Block& block, size_t panels, size_t tokens, const float* x, size_t x_stride, size_t columns) {
-  size_t t = 0;
-  for (; t + 4 <= tokens; t += 4) {
-    for (size_t p = 0; p < panels; ++p) multiply<1, 4>(block, p, t, x + t * x_stride, x_stride, columns);
-  }
-  for (; t < tokens; ++t) {
-    if (panels == kPanels) {
-      multiply<kPanels, 1>(block, 0, t, x + t * x_stride, x_stride, columns);
-    } else {
-      for (size_t p = 0; p < panels; ++p) multiply<1, 1>(block, p, t, x + t * x_stride, x_stride, columns);
-    }
-  }
-}
-
-// The outputs of up to four panels for up to 32 tokens.
-template <class Format>
-void multiply_block(const MatmulArgs& args, size_t first_panel, size_t panels, size_t first_token, size_t tokens) {
-  Block block;
-  Reader<Format> readers[kPanels];
-  const size_t bytes = Reader<Format>::panel_bytes(args.cols);
-  for (size_t p = 0; p < panels; ++p) {
-    readers[p].unit = args.panels + (first_panel + p) * bytes;
-    for (size_t t = 0; t < tokens; ++t) Vec::store(block.acc[p][t], Vec::zero());
-  }
-  for (size_t c = 0; c < args.cols; c += kTileColumns) {
-    const size_t columns = args.cols - c < kTileColumns ? args.cols - c : kTileColumns;
-    for (size_t p = 0; p < panels; ++p) readers[p].next(columns, block.w[p]);
-    multiply_tile(block, panels, tokens, args.x + first_token * args.x_stride + c, args.x_stride, columns);
-  }
-  for (size_t p = 0; p < panels; ++p) {
-    const size_t row = (first_panel + p) * kPanelRows;
-    const size_t rows = args.rows - row < kPanelRows ? args.rows - row : kPanelRows;
-    for (size_t t = 0; t < tokens; ++t) {
-      Vec::store(args.out + (first_token + t) * args.out_stride + row, Vec::load(block.acc[p][t]), rows);
-    }
-  }
-}
-
-template <class Format>
-void matmul_float(const MatmulArgs& args) {
-  const size_t panels = (args.rows + kPanelRows - 1) / kPanelRows;
-  for (size_t panel = 0; panel < panels; panel += kPanels) {
-    const size_t panel_count = panels - panel < kPanels ? panels - panel : kPanels;
-    for (size_t token = 0; token < args.tokens; token += kTokenBlock) {
-      const size_t tokens = args.tokens - token < kTokenBlock ? args.tokens - token : kTokenBlock;
-      multiply_block<Format>(args, panel, panel_count, token, tokens);
-    }
-  }
-}
+using Products = simd::FloatProducts<Vec, Reader>;
 
 }  // namespace
 
 #define RIDGE_NEON_FLOAT(type) \
-  { Op::matmul_float, Isa::neon, Type::type, kBitNeon, RIDGE_KERNEL(matmul_float<type>), "neon" }
+  { Op::matmul_float, Isa::neon, Type::type, kBitNeon, RIDGE_KERNEL(Products::run<type>), "neon" }
 
 const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_NEON_FLOAT(F32),  RIDGE_NEON_FLOAT(F16),   RIDGE_NEON_FLOAT(BF16),   RIDGE_NEON_FLOAT(Q4_0),

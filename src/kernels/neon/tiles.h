@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/neon/vec.h"
+#include "kernels/simd/repeat.h"
 
 namespace ridge::neon {
 namespace {
@@ -29,14 +30,7 @@ struct alignas(64) Scales {
   float m[16][16];
 };
 
-// Calls f.operator()<i>() for i in [0, count).
-template <int count, int i = 0, class Function>
-RIDGE_INLINE void repeat(const Function& f) {
-  if constexpr (i < count) {
-    f.template operator()<i>();
-    repeat<count, i + 1>(f);
-  }
-}
+using simd::repeat;
 
 // ---- Pieces ---------------------------------------------------------------------------------------------------------
 
