@@ -13,7 +13,7 @@ _ridge_options() {
     logits) echo "$engine --lora --tokens --output" ;;
     perplexity) echo "$engine --lora --window --windows --kl --json" ;;
     importance)
-      echo "$engine --data --task --output --svg --imatrix --from-imatrix --neurons --window --windows --leave-out --json"
+      echo "$engine --data --task --output --svg --imatrix --from-imatrix --fisher --neurons --window --windows --leave-out --json"
       ;;
     bench)
       echo "$engine --lora --prompt --generate --depth --repetitions --profile --json --jsonl --csv --sql --trace --db --label --compare"
@@ -37,7 +37,7 @@ _ridge_options() {
     claims) echo "--machine --folder --output --seeds --steps --teacher-steps --validation-tokens --l1 --threads --full --no-training --json" ;;
     distill)
       echo "--output --make-corpus --make-rationales --bytes --items --teacher --tokenizer --rationales --rationale-share --held-out --layers --dim --heads --kv-heads --ffn-dim --ffn --untied --share-blocks --exit-layer --exit-weight --kd --divergence --skew --temperature \
-        --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --natural --memory --threads --context --json"
+        --hidden --l1 --l1-ramp --on-policy --on-policy-tokens --weights --steps --batch --rate --warmup --decay --clip --seed --resume --checkpoint-every --evaluate-every --validation-tokens --record --neurons --fisher --fisher-windows --natural --memory --threads --context --json"
       ;;
     tune)
       echo "--output --data --rank --alpha --targets --context --batch --steps --rate --warmup --decay --clip --seed --held-out --validation-tokens --evaluate-every --checkpoint-every --resume --memory --threads --json"
@@ -68,7 +68,7 @@ _ridge() {
     --kv-type) mapfile -t COMPREPLY < <(compgen -W "f16 bf16 q8_0 f32" -- "$current"); return ;;
     --numerics) mapfile -t COMPREPLY < <(compgen -W "default exact fast" -- "$current"); return ;;
     --folder | --bundle) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    -f | --file | --data | --imatrix | --from-imatrix | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --train | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    -f | --file | --data | --imatrix | --from-imatrix | --fisher | -o | --output | --db | --trace | --save-state | --load-state | --record | --machine | --train | --export | --draft-model | --svg | --model | --text-encoder | --vae | --inputs | --dump | --init | --mask | --lora) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_ridge_options "$command") --help" -- "$current")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/units.h"
@@ -73,51 +74,91 @@ std::vector<MapBlock> list_blocks(const Model& model, uint32_t neurons) {
   return blocks;
 }
 
-// Σ over the rows of a matrix of √(σ² + w²) · w², by column. Matrices of a stack one after the other.
-Result<std::vector<double>> column_weights(const Model& model, const GgufTensor& t) {
+// What leaving one column of a matrix out costs, by column, matrices of a stack one after the other; empty where
+// nothing is known of the matrix.
+using ColumnErrors = std::function<Result<std::vector<double>>(const GgufTensor&)>;
+
+// row(r, w): the weights of row r.
+template <class Row>
+Result<void> for_each_row(const Model& model, const GgufTensor& t, const Row& row) {
   FileStream in = RIDGE_TRY(FileStream::open(model.file().files()[t.file].path));
   RIDGE_TRY(in.skip(t.offset));
-  const TypeInfo& type = type_info(t.type);
-  const size_t cols = t.cols();
-  std::vector<uint8_t> row(row_bytes(t.type, cols));
-  std::vector<float> w(cols);
-  std::vector<double> sums(cols * t.shape[2] * t.shape[3]);
+  std::vector<uint8_t> bytes(row_bytes(t.type, t.cols()));
+  std::vector<float> w(t.cols());
   for (uint64_t r = 0; r < t.rows(); ++r) {
-    RIDGE_TRY(in.read(row.data(), row.size()));
-    type.dequantize(row.data(), w.data(), cols);
-    double sigma2 = 0;
-    for (float v : w) sigma2 += static_cast<double>(v) * static_cast<double>(v) / static_cast<double>(cols);
-    double* out = sums.data() + r / t.shape[1] * cols;
-    for (size_t c = 0; c < cols; ++c) {
-      const double w2 = static_cast<double>(w[c]) * static_cast<double>(w[c]);
-      out[c] += std::sqrt(sigma2 + w2) * w2;
-    }
+    RIDGE_TRY(in.read(bytes.data(), bytes.size()));
+    type_info(t.type).dequantize(bytes.data(), w.data(), w.size());
+    row(r, std::span<const float>(w));
   }
-  return sums;
+  return {};
 }
 
-// Blocks of a layer that share a tensor follow each other nearly: the last tensor's columns are kept.
-Result<void> add_sensitivities(const Model& model, const Imatrix& imatrix, const std::string& where,
-                               ImportanceMap& map) {
-  std::map<std::string, std::vector<double>> weights;
+// E[x²] · Σ over the rows of √(σ² + w²) · w².
+ColumnErrors errors_by(const Model& model, const Imatrix& imatrix, const std::string& where) {
+  return [&](const GgufTensor& t) -> Result<std::vector<double>> {
+    const ImatrixEntry* e = imatrix.find(t.name);
+    if (e == nullptr) return std::vector<double>{};  // a matrix that no token came by
+    const size_t cols = t.cols();
+    if (e->columns != cols || e->counts.size() != t.shape[2] * t.shape[3]) {
+      return bad_input(fmt::format("{}: '{}' has {} columns, and the model's has {}: it is of another model", where,
+                                   t.name, e->columns, cols));
+    }
+    std::vector<double> sums(e->in_sum2.size());
+    RIDGE_TRY(for_each_row(model, t, [&](uint64_t r, std::span<const float> w) {
+      double sigma2 = 0;
+      for (float v : w) sigma2 += static_cast<double>(v) * static_cast<double>(v) / static_cast<double>(cols);
+      double* out = sums.data() + r / t.shape[1] * cols;
+      for (size_t c = 0; c < cols; ++c) {
+        const double w2 = static_cast<double>(w[c]) * static_cast<double>(w[c]);
+        out[c] += std::sqrt(sigma2 + w2) * w2;
+      }
+    }));
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const double count = e->counts[i / cols];
+      sums[i] *= count > 0 ? e->in_sum2[i] / count : 0;
+    }
+    return sums;
+  };
+}
+
+// ½ Σ over the rows of F w².
+ColumnErrors errors_by(const Model& model, const Safetensors& fisher) {
+  return [&](const GgufTensor& t) -> Result<std::vector<double>> {
+    const SafeTensor* found = fisher.find(t.name);
+    if (found == nullptr || found->elements() != t.rows() * t.cols()) {
+      return bad_input(fmt::format("{}: '{}' {}: it is of another model", fisher.where(), t.name,
+                                   found == nullptr ? "is missing" : "has another number of weights"));
+    }
+    const std::vector<float> f = RIDGE_TRY(read_floats(fisher, *found, found->elements()));
+    const size_t cols = t.cols();
+    std::vector<double> sums(cols * t.shape[2] * t.shape[3]);
+    RIDGE_TRY(for_each_row(model, t, [&](uint64_t r, std::span<const float> w) {
+      double* out = sums.data() + r / t.shape[1] * cols;
+      for (size_t c = 0; c < cols; ++c) {
+        out[c] += 0.5 * static_cast<double>(f[r * cols + c]) * static_cast<double>(w[c]) * static_cast<double>(w[c]);
+      }
+    }));
+    return sums;
+  };
+}
+
+// Blocks of a layer that share a tensor follow each other nearly: the last layer's sums are kept.
+Result<void> add_sensitivities(const Model& model, const ColumnErrors& errors, ImportanceMap& map) {
+  std::map<std::string, std::vector<double>> kept;
   uint32_t layer = 0;
   for (MapBlock& b : map.blocks) {
-    if (b.layer != layer) weights.clear();
+    if (b.layer != layer) kept.clear();
     layer = b.layer;
     const Columns at = columns_of(b, model, map.neurons);
     const GgufTensor* t = model.file().find(at.tensor);
-    const ImatrixEntry* e = imatrix.find(at.tensor);
-    if (t == nullptr || e == nullptr) continue;  // a matrix that no token came by
-    if (e->columns != t->cols() || e->counts.size() != t->shape[2] * t->shape[3])
-      return bad_input(fmt::format("{}: '{}' has {} columns, and the model's has {}: it is of another model", where,
-                                   at.tensor, e->columns, t->cols()));
-    if (!weights.contains(at.tensor)) weights[at.tensor] = RIDGE_TRY(column_weights(model, *t));
-    const double count = e->counts[at.of_stack];
-    if (count <= 0) continue;
-    const size_t base = size_t{at.of_stack} * e->columns;
-    const uint32_t last = std::min(e->columns, at.count == UINT32_MAX ? e->columns : at.first + at.count);
-    double sum = 0;
-    for (uint32_t c = at.first; c < last; ++c) sum += e->in_sum2[base + c] / count * weights[at.tensor][base + c];
+    if (t == nullptr) continue;
+    if (!kept.contains(at.tensor)) kept[at.tensor] = RIDGE_TRY(errors(*t));
+    const std::vector<double>& sums = kept[at.tensor];
+    if (sums.empty()) continue;
+    const size_t cols = t->cols(), base = at.of_stack * cols;
+    const size_t last = std::min<size_t>(cols, size_t{at.first} + at.count);
+    const double sum = std::accumulate(sums.begin() + static_cast<ptrdiff_t>(base + at.first),
+                                       sums.begin() + static_cast<ptrdiff_t>(base + last), 0.0);
     b.sensitivity = sum / static_cast<double>(std::max<uint64_t>(1, b.bytes));
   }
   return {};
@@ -152,6 +193,19 @@ void add_touches(const Model& model, const ActivationStats& stats, ImportanceMap
       }
     }
   }
+}
+
+Result<ImportanceMap> map_with(const Model& model, const ActivationStats& stats, const ColumnErrors& errors) {
+  ImportanceMap map;
+  map.model = model.config().name;
+  map.fingerprint = RIDGE_TRY(model_fingerprint(model));
+  map.neurons = stats.firing().empty() ? 0 : stats.neurons();
+  map.tasks = stats.tasks();
+  map.blocks = list_blocks(model, map.neurons);
+  for (const auto& f : stats.firing()) map.fired.push_back(f.neurons);
+  add_touches(model, stats, map);
+  RIDGE_TRY(add_sensitivities(model, errors, map));
+  return map;
 }
 
 }  // namespace
@@ -261,16 +315,11 @@ Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& 
 
 Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& stats, const Imatrix& imatrix,
                                      const std::string& imatrix_path) {
-  ImportanceMap map;
-  map.model = model.config().name;
-  map.fingerprint = RIDGE_TRY(model_fingerprint(model));
-  map.neurons = stats.firing().empty() ? 0 : stats.neurons();
-  map.tasks = stats.tasks();
-  map.blocks = list_blocks(model, map.neurons);
-  for (const auto& f : stats.firing()) map.fired.push_back(f.neurons);
-  add_touches(model, stats, map);
-  RIDGE_TRY(add_sensitivities(model, imatrix, imatrix_path, map));
-  return map;
+  return map_with(model, stats, errors_by(model, imatrix, imatrix_path));
+}
+
+Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& stats, const Safetensors& fisher) {
+  return map_with(model, stats, errors_by(model, fisher));
 }
 
 void Ablation::input(TensorId weight, Rows x) {

@@ -4,8 +4,9 @@
 // Touching is counted: a group of neurons where one of its ReLU gates is above 0, an expert where a router chose it;
 // all else is touched by every token. Sensitivity is estimated from the mean squares of what the block's last matrix is
 // multiplied by, as llama.cpp's quantisers weight errors of a weight w in column j of a row (ggml-quants):
-// E[x_j²] · √(σ² + w²), σ² the mean square of the row; the error of a block that is left out is w itself. leave_out()
-// measures what that estimate is worth. Not for: deciding (memory/).
+// E[x_j²] · √(σ² + w²), σ² the mean square of the row; the error of a block that is left out is w itself. Where a
+// trainer wrote the Fisher information, that takes its place. leave_out() measures what an estimate is worth. Not for:
+// deciding (memory/).
 //
 //   ActivationStats stats;                                               // as EngineOptions::probe
 //   RIDGE_TRY(read_task(*engine, stats, {"all", ids}, window));
@@ -21,6 +22,7 @@
 #include "analyze/quality.h"
 #include "engine/engine.h"
 #include "format/imatrix.h"
+#include "format/safetensors.h"
 #include "model/product_probe.h"
 
 namespace ridge {
@@ -94,6 +96,11 @@ Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& 
 // The same with sums of squares from elsewhere. Bad input: of another model.
 Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& stats, const Imatrix& imatrix,
                                      const std::string& imatrix_path);
+// The same with the diagonal of the Fisher information F, tensors of F32 with the names and shapes of the model's
+// (`ridge distill --fisher`): a block's sensitivity is ½ Σ F w² over its columns of the last matrix, what leaving them
+// out raises the divergence by to second order (LeCun et al. 1989, "Optimal Brain Damage"), by byte. Bad input: a
+// tensor that is missing, or of another shape.
+Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& stats, const Safetensors& fisher);
 Imatrix imatrix_of(const Model& model, const ActivationStats& stats);
 
 struct LeftOut {

@@ -45,7 +45,7 @@ struct Flags {
   std::optional<double> kd;
   std::optional<std::string> bytes;
   int64_t layers = 4, dim = 64, heads = 4, ffn_dim = 0, context = 128, exit_layer = 0, on_policy_tokens = 32;
-  int64_t items = 2000, neurons = 16;
+  int64_t items = 2000, neurons = 16, fisher_windows = 64;
   std::optional<int64_t> kv_heads;
   bool untied = false, json = false;
 };
@@ -95,6 +95,10 @@ void add_loss_flags(CLI::App& c, Flags& f) {
 void add_recording_flags(CLI::App& c, Flags& f) {
   c.add_option("--record", f.job.record, "visits: NAME.train.json, NAME.judge.json")->type_name("NAME");
   c.add_option("--neurons", f.neurons, "of a block of visits")->type_name("N")->capture_default_str();
+  c.add_option("--fisher", f.job.fisher, "diagonal of the Fisher information")->type_name("FILE");
+  c.add_option("--fisher-windows", f.fisher_windows, "windows that it is a mean of")
+      ->type_name("N")
+      ->capture_default_str();
   c.add_flag("--natural", f.job.natural, "blocks of neighbours, not sorted by use");
   c.add_option("-m,--memory", f.engine.memory, "hard limit of a teacher that is run")->type_name("SIZE");
   c.add_option("-t,--threads", f.engine.threads, "(default: all usable CPUs)")->type_name("N");
@@ -123,6 +127,8 @@ Result<void> fill_job(Flags& f) {
   RIDGE_TRY(read_training_flags(f.training, job));
   job.on_policy_tokens = RIDGE_TRY(whole_number(f.on_policy_tokens, "--on-policy-tokens"));
   job.neurons = RIDGE_TRY(whole_number(f.neurons, "--neurons"));
+  job.fisher_windows = RIDGE_TRY(whole_number(f.fisher_windows, "--fisher-windows"));
+  if (!job.fisher.empty()) RIDGE_TRY(check_output(job.fisher, "--fisher"));
   job.losses.divergence = RIDGE_TRY(distill::parse_divergence(f.divergence));
   job.losses.kd = f.kd.value_or(job.teacher.empty() ? 0 : 0.5);
   if (!job.record.empty() && job.shape.ffn_kind == distill::FfnKind::swiglu) {

@@ -26,7 +26,7 @@ constexpr const char* kExamples =
 
 struct Flags {
   EngineFlags engine;
-  std::optional<std::string> data, out, svg, imatrix, from_imatrix;
+  std::optional<std::string> data, out, svg, imatrix, from_imatrix, fisher;
   std::vector<std::string> tasks;
   int64_t window = 256, windows = 8, neurons = 64, leave_out = 0;
   bool json = false;
@@ -129,6 +129,9 @@ nlohmann::ordered_json summary(const ImportanceMap& map, const std::optional<Lea
 }
 
 Result<void> check_outputs(const Flags& flags) {
+  if (flags.fisher && flags.from_imatrix) {
+    return usage_error("--fisher and --from-imatrix: sensitivities come from one of them, not both");
+  }
   std::vector<OutputName> outputs;
   for (const auto& [flag, path] :
        {std::pair("-o", &flags.out), std::pair("--svg", &flags.svg), std::pair("--imatrix", &flags.imatrix)}) {
@@ -173,7 +176,9 @@ Result<void> run(const Flags& flags) {
     for (const TaskText& task : tasks) {
       RIDGE_TRY(read_task(*engine, stats, task.name, RIDGE_TRY(tokens_of(*engine, task.path)), windows));
     }
-    if (flags.from_imatrix) {
+    if (flags.fisher) {
+      map = RIDGE_TRY(importance_map(engine->model(), stats, RIDGE_TRY(Safetensors::open(*flags.fisher))));
+    } else if (flags.from_imatrix) {
       map = RIDGE_TRY(
           importance_map(engine->model(), stats, RIDGE_TRY(read_imatrix(*flags.from_imatrix)), *flags.from_imatrix));
     } else {
@@ -205,6 +210,7 @@ void add_importance(CLI::App& app) {
   command->add_option("--imatrix", flags->imatrix, "write sums of squares, as llama.cpp does")->type_name("FILE");
   command->add_option("--from-imatrix", flags->from_imatrix, "sensitivities from these sums of squares")
       ->type_name("FILE");
+  command->add_option("--fisher", flags->fisher, "from what ridge distill --fisher wrote")->type_name("FILE");
   command->add_option("--neurons", flags->neurons, "ReLU models: neurons of a group")
       ->type_name("N")
       ->capture_default_str();

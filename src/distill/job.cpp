@@ -129,7 +129,8 @@ Result<void> check_job(const DistillJob& job) {
       {"--checkpoint-every", double(job.checkpoint_every), 1, 1e9},
       {"--evaluate-every", double(job.evaluate_every), 1, 1e9},
       {"--validation-tokens", double(job.validation_tokens), double(job.shape.context), 1e8},
-      {"--neurons", double(job.neurons), 1, double(job.shape.ffn)}};
+      {"--neurons", double(job.neurons), 1, double(job.shape.ffn)},
+      {"--fisher-windows", double(job.fisher_windows), 1, 1e6}};
   RIDGE_TRY(check_ranges(ranges));
   if (job.teacher.empty() && (l.kd > 0 || l.hidden > 0 || job.on_policy > 0)) {
     return usage_error(

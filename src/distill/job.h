@@ -98,7 +98,9 @@ struct DistillJob {
   int threads = 0;        // 0: all usable CPUs
   std::string record;     // visits of blocks of neurons: RECORD.train.json and RECORD.judge.json; empty: none
   uint32_t neurons = 16;  // of a block
-  bool natural = false;   // blocks of neighbours instead of neurons sorted by how often they are on
+  std::string fisher;     // the diagonal of the Fisher information of the student, safetensors; empty: none
+  uint32_t fisher_windows = 64;
+  bool natural = false;  // blocks of neighbours instead of neurons sorted by how often they are on
 };
 
 // Usage errors for numbers that cannot be; does_not_fit for a student that needs more memory than there is.

@@ -135,6 +135,10 @@ std::vector<std::pair<std::string, const NamedTensor*>> as_run(const StudentShap
   return out;
 }
 
+std::vector<uint64_t> dimensions_of(const NamedTensor& t) {
+  return t.rows == 0 ? std::vector<uint64_t>{t.cols} : std::vector<uint64_t>{t.rows, t.cols};
+}
+
 }  // namespace
 
 Result<void> write_gguf(const StudentShape& shape, const Metadata& vocabulary, std::span<const NamedTensor> tensors,
@@ -157,13 +161,26 @@ Result<void> write_gguf(const StudentShape& shape, const Metadata& vocabulary, s
   return out.commit();
 }
 
+Result<void> write_beside(const StudentShape& shape, std::span<const NamedTensor> tensors, const std::string& path) {
+  const auto run = as_run(shape, tensors, shape.runs());
+  std::vector<SafetensorsWriter::Item> items;
+  for (const auto& [name, t] : run) items.push_back({name, SafeType::F32, dimensions_of(*t)});
+  auto out = RIDGE_TRY(SafetensorsWriter::create(path, std::move(items)));
+  for (const auto& [name, t] : run) {
+    std::vector<float> values(t->values.begin(), t->values.end());
+    const float part = shape.shared && part_of(name).layer >= 0 ? 0.5f : 1.0f;
+    for (float& v : values) v *= part;
+    RIDGE_TRY(out.append(std::span<const float>(values)));
+  }
+  return out.finish();
+}
+
 Result<void> write_transformers(const StudentShape& shape, std::span<const NamedTensor> tensors,
                                 const std::string& folder) {
   const auto run = as_run(shape, tensors, shape.runs());
   std::vector<SafetensorsWriter::Item> items;
   for (const auto& [name, t] : run) {
-    items.push_back({transformers_name(part_of(name)), SafeType::F32,
-                     t->rows == 0 ? std::vector<uint64_t>{t->cols} : std::vector<uint64_t>{t->rows, t->cols}});
+    items.push_back({transformers_name(part_of(name)), SafeType::F32, dimensions_of(*t)});
   }
   auto out = RIDGE_TRY(SafetensorsWriter::create(folder + "/model.safetensors", std::move(items)));
   for (const auto& [name, t] : run) {

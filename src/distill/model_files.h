@@ -33,6 +33,9 @@ struct GgufOptions {
 };
 Result<void> write_gguf(const StudentShape& shape, const Metadata& vocabulary, std::span<const NamedTensor> tensors,
                         const GgufOptions& options, const std::string& path);
+// Numbers beside the weights (the Fisher information) as safetensors, with the names of the GGUF file. Those of a block
+// that is stored once and written twice are halved, since a change of it is one of both copies.
+Result<void> write_beside(const StudentShape& shape, std::span<const NamedTensor> tensors, const std::string& path);
 // FOLDER/model.safetensors and FOLDER/config.json, for transformers: LlamaForCausalLM, ArceeForCausalLM for ReLU².
 Result<void> write_transformers(const StudentShape& shape, std::span<const NamedTensor> tensors,
                                 const std::string& folder);

@@ -93,9 +93,25 @@ def trains(text):
     check(sim.returncode == 0 and json.loads(sim.stdout)["passes"] == 256, f"visits: {sim.returncode} {sim.stderr} {sim.stdout[:200]}")
     fails(2, [*words, "-o", folder], "--resume")
     # Finished already: judged and written again.
-    again = run(*words, "-o", folder, "--resume", "--json")
+    again = run(*words, "-o", folder, "--resume", "--json", "--fisher", os.path.join(T, "fisher.safetensors"), "--fisher-windows", "4")
     check(again.returncode == 0 and json.loads(again.stdout)["held_out"] == report["held_out"], f"resume at the end: {again.stderr}")
     return words, folder
+
+
+def sensitivities(student, text):
+    """From the Fisher information, and from nothing else than that of this very student."""
+    fisher, maps = os.path.join(T, "fisher.safetensors"), []
+    words = ["importance", student, "--data", text, "--window", "32", "--windows", "2", "--neurons", "16"]
+    for more in ([], ["--fisher", fisher]):
+        out = os.path.join(T, "map.json")
+        check(run(*words, *more, "-o", out).returncode == 0, f"importance {more}")
+        maps.append(json.load(open(out))["blocks"])
+    check([b["touch"] for b in maps[0]] == [b["touch"] for b in maps[1]], "sensitivities change touches")
+    check([b["sensitivity"] for b in maps[0]] != [b["sensitivity"] for b in maps[1]], "--fisher changes nothing")
+    check(all(b["sensitivity"] > 0 for b in maps[1] if b["kind"] == "part"), f"a part that does not matter: {maps[1]}")
+    fails(2, [*words, "--fisher", fisher, "--from-imatrix", fisher], "not both")
+    fails(3, ["importance", tiny_file(layers=3), "--data", text, "--window", "32", "--fisher", fisher], "another model")
+    fails(3, [*words, "--fisher", student], "safetensors")
 
 
 def resumes(words, finished):
@@ -167,6 +183,7 @@ def test_distill():
     words, folder = trains(text)
     resumes(words, folder)
     full_disk(words)
+    sensitivities(os.path.join(folder, "student.gguf"), text)
     diverges(words)
     teachers(text, words, folder)
 

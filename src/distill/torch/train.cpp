@@ -24,6 +24,7 @@ Result<TrainReport> train_student(const DistillJob& job, const TrainHooks& hooks
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   RIDGE_TRY(trainer->export_files());
+  if (!job.fisher.empty()) RIDGE_TRY(trainer->write_fisher());
   TrainReport report = RIDGE_TRY(trainer->report());
   report.seconds = seconds;
   return report;

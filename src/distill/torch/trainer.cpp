@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/units.h"
+#include "distill/torch/fisher.h"
 #include "distill/torch/losses.h"
 #include "format/safetensors.h"
 
@@ -247,6 +248,18 @@ Result<void> Trainer::export_files() const {
     RIDGE_TRY(write_gguf(job_.shape, vocabulary_.keys, tensors, draft, job_.folder + "/draft.gguf"));
   }
   return write_transformers(job_.shape, tensors, job_.folder);
+}
+
+Result<void> Trainer::write_fisher() {
+  const uint64_t tokens = uint64_t{job_.fisher_windows} * job_.shape.context;
+  const std::vector<Batch> windows = Batches::in_order(data_.train, tokens, job_);
+  std::vector<torch::Tensor> diagonal = fisher_diagonal(*student_, windows, job_.optimizer.seed);
+  std::vector<NamedTensor> tensors = student_->named();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    diagonal[i] = diagonal[i].to(torch::kFloat32).contiguous();
+    tensors[i].values = {diagonal[i].data_ptr<float>(), static_cast<size_t>(diagonal[i].numel())};
+  }
+  return write_beside(job_.shape, tensors, job_.fisher);
 }
 
 GateRecord Trainer::gates_on(const std::vector<TokenId>& text) const {

@@ -37,6 +37,8 @@ class Trainer : public Training {
   Result<void> save() override;
   // student.gguf, model.safetensors, config.json, draft.gguf.
   Result<void> export_files() const;
+  // job.fisher, from windows of the text learned from.
+  Result<void> write_fisher();
   Result<TrainReport> report();
 
  private:
