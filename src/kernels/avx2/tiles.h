@@ -48,7 +48,8 @@ RIDGE_INLINE I operator|(I a, I b) { return {_mm256_or_si256(a.low, b.low), _mm2
 
 // (v >> shift) & mask in every byte; a negative shift goes left. No bits may cross into a byte through the mask.
 RIDGE_INLINE __m256i bits(__m256i v, int shift, uint8_t mask) {
-  v = shift >= 0 ? _mm256_srl_epi16(v, _mm_cvtsi32_si128(shift)) : _mm256_sll_epi16(v, _mm_cvtsi32_si128(-shift));
+  if (shift != 0)
+    v = shift > 0 ? _mm256_srl_epi16(v, _mm_cvtsi32_si128(shift)) : _mm256_sll_epi16(v, _mm_cvtsi32_si128(-shift));
   return _mm256_and_si256(v, _mm256_set1_epi8(static_cast<char>(mask)));
 }
 RIDGE_INLINE I bits(I v, int shift, uint8_t mask) { return {bits(v.low, shift, mask), bits(v.high, shift, mask)}; }
@@ -92,6 +93,7 @@ RIDGE_INLINE void store_min(Scales& out, int group, F dmin, F factor) {
 template <int unit_tiles, size_t unit_bytes, int groups, int zero, int largest, bool has_min>
 struct Layout {
   static constexpr int kUnitTiles = unit_tiles;
+  static constexpr int kPeriod = unit_tiles;  // tiles after which shifts and places within a vector repeat
   static constexpr size_t kUnitBytes = unit_bytes;
   static constexpr int kGroups = groups;  // per tile
   static constexpr int kZero = zero;
@@ -171,6 +173,7 @@ struct MXFP4 : Layout<4, 1088, 1, 12, 24, false> {
 // ---- Blocks of 256 columns ------------------------------------------------------------------------------------------
 
 struct Q2_K : Layout<8, 1344, 2, 0, 3, true> {
+  static constexpr int kPeriod = 4;
   static RIDGE_INLINE void scales(const uint8_t* unit, Scales& out) {
     const F d = load_halves(unit), dmin = load_halves(unit + 32);
     for (int g = 0; g < 16; ++g) {
@@ -201,6 +204,7 @@ struct Q3_K : Layout<8, 1792, 2, 4, 7, false> {
 };
 
 struct Q4_K : Layout<8, 2304, 1, 0, 15, true> {
+  static constexpr int kPeriod = 2;
   // 8 scales and 8 minima of 6 bits in three words: four of each to a vector.
   static RIDGE_INLINE void scales(const uint8_t* unit, Scales& out) {
     const F d = load_halves(unit), dmin = load_halves(unit + 32);
@@ -226,6 +230,7 @@ struct Q5_K : Layout<8, 2816, 1, 0, 31, true> {
 };
 
 struct Q6_K : Layout<8, 3392, 2, 32, 63, false> {
+  static constexpr int kPeriod = 4;
   static RIDGE_INLINE void scales(const uint8_t* unit, Scales& out) {
     const F d = load_halves(unit);
     for (int g = 0; g < 16; ++g) store_scale(out, g, d, signed_byte(load(unit + 64 + 64 * (g / 4)), g % 4));
@@ -238,6 +243,7 @@ struct Q6_K : Layout<8, 3392, 2, 32, 63, false> {
 };
 
 struct IQ4_XS : Layout<8, 2176, 1, 128, 255, false> {
+  static constexpr int kPeriod = 1;
   // Tile t: nibble t of the low word, bits 2 t and 2 t + 1 of the high half-word.
   static RIDGE_INLINE void scales(const uint8_t* unit, Scales& out) {
     const F d = load_halves(unit);

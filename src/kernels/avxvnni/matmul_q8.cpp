@@ -14,17 +14,21 @@ template <class Format>
 struct DotProduct {
   static constexpr int kZero = Format::kZero;
 
-  template <int Tokens, int Quads, class Codes, class Activations, class Start>
+  template <int Panels, int Tokens, int Quads, class Codes, class Activations, class Start>
   static RIDGE_INLINE void accumulate(Codes codes, Activations activations, Start start, I* dot) {
-#pragma GCC unroll 4
-    for (int t = 0; t < Tokens; ++t) dot[t] = {start(t), start(t)};
+#pragma GCC unroll 8
+    for (int i = 0; i < Panels * Tokens; ++i) dot[i] = {start(i % Tokens), start(i % Tokens)};
 #pragma GCC unroll 8
     for (int q = 0; q < Quads; ++q) {
-      const I c = codes(q);
+#pragma GCC unroll 2
+      for (int p = 0; p < Panels; ++p) {
+        const I c = codes(p, q);
 #pragma GCC unroll 4
-      for (int t = 0; t < Tokens; ++t) {
-        const __m256i x = activations(t, q);
-        dot[t] = {_mm256_dpbusd_avx_epi32(dot[t].low, c.low, x), _mm256_dpbusd_avx_epi32(dot[t].high, c.high, x)};
+        for (int t = 0; t < Tokens; ++t) {
+          const __m256i x = activations(t, q);
+          I& sum = dot[p * Tokens + t];
+          sum = {_mm256_dpbusd_avx_epi32(sum.low, c.low, x), _mm256_dpbusd_avx_epi32(sum.high, c.high, x)};
+        }
       }
     }
   }
