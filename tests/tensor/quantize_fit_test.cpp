@@ -93,7 +93,7 @@ TEST(QuantizeFit, EncodesWhatDecodes) {
       for (size_t i = 0; i < info.block; ++i) ASSERT_EQ(back.code[i], decoded.code[i]) << type_info(type).name << i;
       for (size_t g = 0; g < groups; ++g) {
         ASSERT_EQ(back.scale[g], raw.scale[g]) << type_info(type).name << g;
-        if (info.has_min) ASSERT_EQ(std::fabs(back.min[g]), raw.min[g]) << type_info(type).name << g;
+        if (info.has_min) { ASSERT_EQ(std::fabs(back.min[g]), raw.min[g]) << type_info(type).name << g; }
       }
     }
   }
