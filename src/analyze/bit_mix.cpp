@@ -8,8 +8,8 @@ namespace {
 // From one choice of a matrix to the next larger one on its hull.
 struct HullStep {
   size_t matrix = 0, to = 0;
-  uint64_t bytes = 0;   // more
-  double saved = 0;     // loss
+  uint64_t bytes = 0;  // more
+  double saved = 0;    // loss
   double per_byte() const { return saved / static_cast<double>(bytes); }
 };
 
@@ -92,7 +92,8 @@ std::optional<BitMix> mix_under_loss(std::span<const BitMatrix> matrices, double
   mix.bound = static_cast<double>(mix.bytes);
   for (const HullStep& step : steps) {
     if (mix.loss <= most_loss) return mix;
-    mix.bound = static_cast<double>(mix.bytes) + std::min(1.0, (mix.loss - most_loss) / step.saved) * static_cast<double>(step.bytes);
+    mix.bound = static_cast<double>(mix.bytes) +
+                std::min(1.0, (mix.loss - most_loss) / step.saved) * static_cast<double>(step.bytes);
     take_step(mix, step);
   }
   // Differences of losses were added up: a rest that is rounding is none.

@@ -1,8 +1,8 @@
 // Which type each matrix of a model gets, so that the predicted loss is least under a size, or the size under a loss.
 //
-// Every matrix has choices of bytes and loss, and losses add up. Of its choices those on the lower convex hull count; the
-// steps along all hulls are taken in the order of loss saved per byte, which is the optimum of the Lagrangian
-// loss + λ · bytes for the λ of the last step (Everett 1963). What the limit leaves over is given to the next steps that
+// Every matrix has choices of bytes and loss, and losses add up. Of its choices those on the lower convex hull count;
+// the steps along all hulls are taken in the order of loss saved per byte, which is the optimum of the Lagrangian loss
+// + λ · bytes for the λ of the last step (Everett 1963). What the limit leaves over is given to the next steps that
 // still fit; the bound says what fractions of steps would reach.
 //
 //   std::vector<BitMatrix> matrices = …;

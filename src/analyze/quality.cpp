@@ -129,8 +129,9 @@ Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const 
     }
   }
   double n = static_cast<double>(std::max<uint64_t>(1, mean.count()));
-  return Divergence{mean.mean(), mean.standard_error(), static_cast<double>(same) / n, mean.count(),
-                    reference_nll.mean(), other_nll.mean(), other_nll.count()};
+  return Divergence{mean.mean(),      mean.standard_error(), static_cast<double>(same) / n,
+                    mean.count(),     reference_nll.mean(),  other_nll.mean(),
+                    other_nll.count()};
 }
 
 }  // namespace ridge

@@ -54,7 +54,8 @@ uint32_t file_type_of(Type type) {
 
 uint32_t file_type_of(const QuantizeSource& source, std::span<const Type> types) {
   std::map<Type, uint64_t> bytes;
-  for (size_t i = 0; i < types.size(); ++i) bytes[types[i]] += bytes_as(source.file.tensors()[source.matrices[i]], types[i]);
+  for (size_t i = 0; i < types.size(); ++i)
+    bytes[types[i]] += bytes_as(source.file.tensors()[source.matrices[i]], types[i]);
   const auto most = std::max_element(bytes.begin(), bytes.end(), [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? 0 : file_type_of(most->first);
 }
@@ -81,10 +82,11 @@ class RowReader {
     type_info(t_.type).dequantize(bytes_.data(), out, t_.cols());
     const float* bad = std::find_if(out, out + t_.cols(), [](float v) { return !std::isfinite(v); });
     if (bad == out + t_.cols()) return {};
-    return bad_input(fmt::format("{}: tensor {}, row {}, column {} is {}: only finite weights can be quantised; convert "
-                                 "the model anew",
-                                 in_.name(), in_quotes(t_.name), r, bad - out, *bad),
-                     t_.offset + r * bytes_.size());
+    return bad_input(
+        fmt::format("{}: tensor {}, row {}, column {} is {}: only finite weights can be quantised; convert "
+                    "the model anew",
+                    in_.name(), in_quotes(t_.name), r, bad - out, *bad),
+        t_.offset + r * bytes_.size());
   }
 
  private:
@@ -250,8 +252,9 @@ std::vector<ScaleGroup> groups_of(std::span<const BitMatrix> matrices) {
     const auto [layer, kind] = layer_and_kind(matrices[i].name);
     const int64_t run = layer * kRuns / layers;
     const int64_t first = (run * layers + kRuns - 1) / kRuns, last = ((run + 1) * layers + kRuns - 1) / kRuns - 1;
-    const std::string name =
-        layer < 0 ? kind : first == last ? fmt::format("blk.{}.{}", first, kind) : fmt::format("blk.{}-{}.{}", first, last, kind);
+    const std::string name = layer < 0       ? kind
+                             : first == last ? fmt::format("blk.{}.{}", first, kind)
+                                             : fmt::format("blk.{}-{}.{}", first, last, kind);
     groups[name].name = name;
     groups[name].matrices.push_back(i);
   }
@@ -351,7 +354,8 @@ Result<QuantizeSource> open_quantize_source(const std::string& path) {
     const GgufTensor& t = out.file.tensors()[i];
     const auto at = products.find(t.name);
     const bool router = t.name.find("_gate_inp") != std::string::npos;
-    if (at != products.end() && at->second && t.dims >= 2 && !router && !t.name.ends_with(".bias")) out.matrices.push_back(i);
+    if (at != products.end() && at->second && t.dims >= 2 && !router && !t.name.ends_with(".bias"))
+      out.matrices.push_back(i);
   }
   if (out.matrices.empty()) return bad_input(fmt::format("{}: has no matrix that could be quantised", path));
   return out;
@@ -392,7 +396,8 @@ ColumnWeights column_weights(const Model& model, const ActivationStats& stats) {
       means.resize(at + columns, 0.0f);
       if (found == stats.squares().end() || found->second.sum2.size() != columns) continue;
       met = true;
-      for (size_t c = 0; c < columns; ++c) means[at + c] = static_cast<float>(found->second.sum2[c] / found->second.tokens);
+      for (size_t c = 0; c < columns; ++c)
+        means[at + c] = static_cast<float>(found->second.sum2[c] / found->second.tokens);
     }
     if (met) add_weights(out, name, std::move(means), columns);
   }

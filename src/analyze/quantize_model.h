@@ -53,16 +53,16 @@ std::vector<Type> smaller_types(const GgufTensor& tensor);
 // stays as it is.
 std::optional<Type> type_or_next(const GgufTensor& tensor, Type wish);
 
-// One entry for each of source.matrices, with a choice for each smaller type and one for what it is. Errors are measured
-// on at most `kSampleRows` rows of each matrix of a stack, evenly spread.
+// One entry for each of source.matrices, with a choice for each smaller type and one for what it is. Errors are
+// measured on at most `kSampleRows` rows of each matrix of a stack, evenly spread.
 inline constexpr uint64_t kSampleRows = 64;
 Result<std::vector<BitMatrix>> measure_errors(const QuantizeSource& source, const ColumnWeights& weights,
                                               const QuantizeWork& work);
 
-// Sets the scale of each matrix to what was measured: matrices of one kind in one of four runs of layers are a group; the
-// model with one group in a coarse type and all else as it is gives the divergence of the group, which is shared among
-// its matrices by their errors in that type. `divergence` gets the path of such a model. The file of all coarse matrices
-// beside the original ones lies where `path` does, without a name.
+// Sets the scale of each matrix to what was measured: matrices of one kind in one of four runs of layers are a group;
+// the model with one group in a coarse type and all else as it is gives the divergence of the group, which is shared
+// among its matrices by their errors in that type. `divergence` gets the path of such a model. The file of all coarse
+// matrices beside the original ones lies where `path` does, without a name.
 struct ScaleGroup {
   std::string name;
   std::vector<size_t> matrices;

@@ -78,13 +78,14 @@ Result<Wish> wish_of(const Flags& f) {
   if (f.bits && !(*f.bits > 0 && *f.bits <= 32))
     return usage_error(fmt::format("--bits {} is no number of bits per weight: give more than 0, up to 32", *f.bits));
   if (f.max_kl && !(*f.max_kl > 0 && std::isfinite(*f.max_kl)))
-    return usage_error(fmt::format("--max-kl {} is no divergence: give nats per token above 0, such as 0.02", *f.max_kl));
+    return usage_error(
+        fmt::format("--max-kl {} is no divergence: give nats per token above 0, such as 0.02", *f.max_kl));
   wish.bits = f.bits;
   wish.max_kl = f.max_kl;
   if (f.max_loss) wish.max_rise_percent = RIDGE_TRY(percent(*f.max_loss));
   if ((f.max_loss || f.max_kl) && !f.data && !f.check)
-    return usage_error(fmt::format("{} needs a text to measure on: give --data or --check",
-                                   f.max_loss ? "--max-loss" : "--max-kl"));
+    return usage_error(
+        fmt::format("{} needs a text to measure on: give --data or --check", f.max_loss ? "--max-loss" : "--max-kl"));
   for (const auto& [flag, value, least] :
        {std::tuple("--window", f.window, int64_t{4}), std::tuple("--windows", f.windows, int64_t{1})}) {
     if (value < least || value > (1 << 20))
@@ -194,9 +195,7 @@ class Quantizer {
       return {};
     }
     Progress bar("measuring what errors cost", elements, ProgressUnit::items);
-    auto kl = [&](const std::string& model) -> Result<double> {
-      return RIDGE_TRY(diverge(model, texts_.data, 1)).kl;
-    };
+    auto kl = [&](const std::string& model) -> Result<double> { return RIDGE_TRY(diverge(model, texts_.data, 1)).kl; };
     outcome_.groups = RIDGE_TRY(measure_scales(source_, outcome_.matrices, weights_, kl, f_.out, work(bar)));
     outcome_.calibrated = true;
     return {};
@@ -239,8 +238,8 @@ class Quantizer {
     std::optional<BitMix> mix = mix_under_bytes(outcome_.matrices, room);
     if (mix) return *mix;
     if (wish_.bits) {
-      return does_not_fit(fmt::format("--bits {}: the matrices of {} have {:.2f} bits per weight at least", *wish_.bits, path_,
-                                      8.0 * static_cast<double>(least) / static_cast<double>(elements)));
+      return does_not_fit(fmt::format("--bits {}: the matrices of {} have {:.2f} bits per weight at least", *wish_.bits,
+                                      path_, 8.0 * static_cast<double>(least) / static_cast<double>(elements)));
     }
     return does_not_fit(fmt::format("--size {}: the smallest file of {} has {} bytes ({}): give --size {}", *f_.size,
                                     path_, format_count(other + least), format_bytes(other + least), other + least));
@@ -248,7 +247,8 @@ class Quantizer {
 
   Result<OutputFile> write(const std::vector<Type>& types) {
     uint64_t elements = 0;
-    for (size_t i = 0; i < types.size(); ++i) elements += types[i] != outcome_.tensors[i].type ? outcome_.tensors[i].elements() : 0;
+    for (size_t i = 0; i < types.size(); ++i)
+      elements += types[i] != outcome_.tensors[i].type ? outcome_.tensors[i].elements() : 0;
     Progress bar("quantising", elements, ProgressUnit::items);
     outcome_.types = types;
     outcome_.bytes_after = quantized_bytes(source_, types);
@@ -278,9 +278,10 @@ class Quantizer {
   void tell_other_types(const std::vector<Type>& types) const {
     const auto others = std::count_if(types.begin(), types.end(), [&](Type t) { return t != *wish_.type; });
     if (others == 0) return;
-    note(fmt::format("{} of {} matrices cannot be {} or would not get smaller, and get another type or stay: --explain "
-                     "names them",
-                     others, types.size(), type_info(*wish_.type).name));
+    note(
+        fmt::format("{} of {} matrices cannot be {} or would not get smaller, and get another type or stay: --explain "
+                    "names them",
+                    others, types.size(), type_info(*wish_.type).name));
   }
 
   // The smallest mix whose measured divergence is within --max-kl: predictions are corrected by what was measured.
@@ -321,18 +322,20 @@ class Quantizer {
     if (!outcome_.check) return {};
     const Divergence& d = *outcome_.check;
     if (wish_.max_kl && d.kl > *wish_.max_kl) {
-      return Error{ErrorCode::refused,
-                   fmt::format("{}: refused: KL is {:.5f} nats per token, above --max-kl {}; nothing is written: give a "
-                               "larger limit, or more --data",
-                               f_.out, d.kl, *wish_.max_kl)};
+      return Error{
+          ErrorCode::refused,
+          fmt::format("{}: refused: KL is {:.5f} nats per token, above --max-kl {}; nothing is written: give a "
+                      "larger limit, or more --data",
+                      f_.out, d.kl, *wish_.max_kl)};
     }
     const double rise = perplexity_rise_percent(d);
     if (wish_.max_rise_percent && !(rise <= *wish_.max_rise_percent)) {
-      return Error{ErrorCode::refused,
-                   fmt::format("{}: refused: perplexity rises by {:.2f} % ({:.3f} to {:.3f} on {}), above --max-loss {} %; "
-                               "nothing is written: allow more bits ({} now)",
-                               f_.out, rise, std::exp(d.reference_nll), std::exp(d.other_nll),
-                               counted(d.scored, "token"), *wish_.max_rise_percent, format_bytes(outcome_.bytes_after))};
+      return Error{
+          ErrorCode::refused,
+          fmt::format("{}: refused: perplexity rises by {:.2f} % ({:.3f} to {:.3f} on {}), above --max-loss {} %; "
+                      "nothing is written: allow more bits ({} now)",
+                      f_.out, rise, std::exp(d.reference_nll), std::exp(d.other_nll), counted(d.scored, "token"),
+                      *wish_.max_rise_percent, format_bytes(outcome_.bytes_after))};
     }
     return {};
   }
@@ -379,7 +382,9 @@ void add_quantize(CLI::App& app) {
   command->add_option("--check", flags->check, "text to measure the outcome on")->type_name("FILE");
   command->add_option("--max-loss", flags->max_loss, "refuse a larger rise of perplexity, such as 5%")->type_name("P");
   command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
-  command->add_option("--windows", flags->windows, "of each text at most this many")->type_name("N")->capture_default_str();
+  command->add_option("--windows", flags->windows, "of each text at most this many")
+      ->type_name("N")
+      ->capture_default_str();
   command->add_option("-t,--threads", flags->threads, "threads (default: all)")->type_name("N");
   command->add_flag("--explain", flags->explain, "a sentence for each matrix");
   command->add_flag("--json", flags->json, "print one JSON object");

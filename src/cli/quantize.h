@@ -20,8 +20,8 @@ struct QuantizeOutcome {
   std::vector<Type> types;          // of the matrices, now
   std::vector<ScaleGroup> groups;   // what was measured of them
   std::optional<BitMix> mix;
-  bool calibrated = false;              // predictions are nats per token
-  std::optional<Divergence> check;      // from the original, on the check text
+  bool calibrated = false;          // predictions are nats per token
+  std::optional<Divergence> check;  // from the original, on the check text
 };
 
 double perplexity_rise_percent(const Divergence& d);

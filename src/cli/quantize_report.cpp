@@ -55,11 +55,11 @@ std::string quantize_table(const QuantizeOutcome& o) {
                      format_bytes(o.bytes_before), bits_per_weight(o));
   if (o.mix && o.calibrated) out += fmt::format("predicted: KL {:.5f} nats per token\n", o.mix->loss);
   if (!o.check) return out;
-  return out + fmt::format("measured: KL {:.5f} ± {:.5f} nats per token, perplexity {:.3f} → {:.3f} ({:+.2f} %), the same "
-                           "likeliest token in {:.1f} % of {}\n",
-                           o.check->kl, o.check->standard_error, std::exp(o.check->reference_nll),
-                           std::exp(o.check->other_nll), perplexity_rise_percent(*o.check), 100 * o.check->same_top,
-                           counted(o.check->positions, "position"));
+  return out + fmt::format(
+                   "measured: KL {:.5f} ± {:.5f} nats per token, perplexity {:.3f} → {:.3f} ({:+.2f} %), the same "
+                   "likeliest token in {:.1f} % of {}\n",
+                   o.check->kl, o.check->standard_error, std::exp(o.check->reference_nll), std::exp(o.check->other_nll),
+                   perplexity_rise_percent(*o.check), 100 * o.check->same_top, counted(o.check->positions, "position"));
 }
 
 std::string quantize_json(const QuantizeOutcome& o) {

@@ -67,9 +67,10 @@ void append_text(std::string& out, std::string_view text) {
 Result<GgufRaw> GgufRaw::read(const Gguf& source) {
   const std::string& path = source.files().front().path;
   if (source.files().size() > 1) {
-    return bad_input(fmt::format("{}: is one of {} parts of a model: join them into one file first (llama-gguf-split "
-                                 "--merge)",
-                                 path, source.files().size()));
+    return bad_input(
+        fmt::format("{}: is one of {} parts of a model: join them into one file first (llama-gguf-split "
+                    "--merge)",
+                    path, source.files().size()));
   }
   GgufRaw out;
   out.alignment_ = RIDGE_TRY(source.metadata().uint("general.alignment")).value_or(32);

@@ -101,7 +101,8 @@ Line plain_line(const Widths& t, Part p) {
     const float min = t.free_min ? *low : std::min(0.0f, *low);
     return {.scale = std::max(0.0f, (*high - min) / static_cast<float>(t.most)), .min = min};
   }
-  const float extreme = *std::max_element(p.x, p.x + p.size, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  const float extreme =
+      *std::max_element(p.x, p.x + p.size, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
   return {.scale = extreme / static_cast<float>(t.least - t.zero), .min = 0};
 }
 
@@ -304,7 +305,8 @@ bool can_fit(Type type) { return widths_of(type) != nullptr; }
 
 void fit_row(Type type, std::span<const float> values, const FitOptions& options, std::span<uint8_t> out) {
   const Widths* t = widths_of(type);
-  RIDGE_CHECK(t != nullptr && out.size() == row_bytes(type, values.size()), "fit_row() of whole blocks of a known type");
+  RIDGE_CHECK(t != nullptr && out.size() == row_bytes(type, values.size()),
+              "fit_row() of whole blocks of a known type");
   RIDGE_CHECK(options.weights.empty() || options.weights.size() == values.size(), "a weight for each column");
   const TypeInfo& info = type_info(type);
   float ones[kMaxBlock];

@@ -3,8 +3,8 @@
 //
 // A group's scale (and minimum) is the best of several, each made best for its codes by least squares; the block's
 // integer scales are then moved by one where that helps, with new codes under the rounded scales; and the block's f16
-// scales are fitted to the outcome. The plain way (the extreme values become the extreme codes) is tried as well, so the
-// error is never above its error.
+// scales are fitted to the outcome. The plain way (the extreme values become the extreme codes) is tried as well, so
+// the error is never above its error.
 //
 // Not for: measuring speed, where any blocks will do (quantize.h).
 //
@@ -29,8 +29,8 @@ struct FitOptions {
   FitEffort effort = FitEffort::search;
 };
 
-// A row of finite values, whole blocks of them, into row_bytes(type, values.size()) bytes. What an f16 scale cannot hold
-// is cut to the largest that it can. The same bytes on every machine.
+// A row of finite values, whole blocks of them, into row_bytes(type, values.size()) bytes. What an f16 scale cannot
+// hold is cut to the largest that it can. The same bytes on every machine.
 void fit_row(Type type, std::span<const float> values, const FitOptions& options, std::span<uint8_t> out);
 
 }  // namespace ridge

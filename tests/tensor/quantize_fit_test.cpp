@@ -85,7 +85,8 @@ TEST(QuantizeFit, EncodesWhatDecodes) {
       for (size_t g = 0; g < groups; ++g) {
         raw.scale[g] = static_cast<int16_t>(groups == 1 ? 1 : wide ? int(rng() % 64) - 32 : int(rng() % 16));
         raw.min[g] = static_cast<int16_t>(groups == 1 ? 1 : rng() % 16);
-        if (type == Type::Q4_K || type == Type::Q5_K) raw.scale[g] = int16_t(rng() % 64), raw.min[g] = int16_t(rng() % 64);
+        if (type == Type::Q4_K || type == Type::Q5_K)
+          raw.scale[g] = int16_t(rng() % 64), raw.min[g] = int16_t(rng() % 64);
       }
       encode_block(type, raw, got.data());
       DecodedBlock back;
@@ -93,7 +94,9 @@ TEST(QuantizeFit, EncodesWhatDecodes) {
       for (size_t i = 0; i < info.block; ++i) ASSERT_EQ(back.code[i], decoded.code[i]) << type_info(type).name << i;
       for (size_t g = 0; g < groups; ++g) {
         ASSERT_EQ(back.scale[g], raw.scale[g]) << type_info(type).name << g;
-        if (info.has_min) { ASSERT_EQ(std::fabs(back.min[g]), raw.min[g]) << type_info(type).name << g; }
+        if (info.has_min) {
+          ASSERT_EQ(std::fabs(back.min[g]), raw.min[g]) << type_info(type).name << g;
+        }
       }
     }
   }
