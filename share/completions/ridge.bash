@@ -43,6 +43,7 @@ _ridge_options() {
       echo "--output --data --rank --alpha --targets --context --batch --steps --rate --warmup --decay --clip --seed --held-out --validation-tokens --evaluate-every --checkpoint-every --resume --memory --threads --json"
       ;;
     plan) echo "$engine --lora --machine --explain --json --svg --steps --spectrum --computed --merge --lock" ;;
+    quantize) echo "--output --type --bits --size --max-kl --data --imatrix --map --check --max-loss --window --windows --threads --explain --json" ;;
     pack) echo "--output --neurons --map --machine --memory-map --check --threads" ;;
     ir) echo "--machine --memory --output --check" ;;
     models) echo "" ;;
@@ -53,7 +54,7 @@ _ridge_options() {
 
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' word
-  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack ir models sim ladder doctor compare distill tune claims plan image report"
+  local commands="run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack quantize ir models sim ladder doctor compare distill tune claims plan image report"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ $word != -* ]]; then
       command=$word

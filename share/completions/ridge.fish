@@ -1,6 +1,6 @@
 # fish completion for ridge(1). tests/project/manual_test.py compares it with the program's help.
 
-set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack ir models sim ladder doctor compare distill tune claims plan image report
+set -l commands run info tokenize detokenize logits perplexity importance bench roofline kernels probe pack quantize ir models sim ladder doctor compare distill tune claims plan image report
 complete -c ridge -f
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -l version -d 'version and build'
 complete -c ridge -s v -l verbose -d 'say more'
@@ -27,13 +27,14 @@ complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a claims -d 'j
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a tune -d 'adapt a model to a text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a compare -d 'how far a picture is from another'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a pack -d "write the kernels' layout"
+complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a quantize -d 'fewer bits per weight'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a ir -d 'program and placement as text'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a models -d 'list demo models, or get one'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a report -d 'an HTML page of a trace'
 complete -c ridge -n "not __fish_seen_subcommand_from $commands" -a sim -d 'simulate a model, a device or a trace'
 
 # A model: a file, or the name of a demo model.
-complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack ir sim ladder doctor tune plan' -F -a 'smollm2-135m gemma3-270m'
+complete -c ridge -n '__fish_seen_subcommand_from run info tokenize detokenize logits perplexity importance bench roofline pack quantize ir sim ladder doctor tune plan' -F -a 'smollm2-135m gemma3-270m'
 complete -c ridge -n '__fish_seen_subcommand_from compare' -F
 complete -c ridge -n '__fish_seen_subcommand_from models' -a 'get smollm2-135m gemma3-270m'
 
@@ -313,3 +314,20 @@ complete -c ridge -n "$tune" -l resume -d 'go on where it was stopped'
 complete -c ridge -n "$tune" -s m -l memory -x -d 'hard limit of the process'
 complete -c ridge -n "$tune" -s t -l threads -x -d 'compute threads'
 complete -c ridge -n "$tune" -l json -d 'print JSON'
+
+set -l quantize '__fish_seen_subcommand_from quantize'
+complete -c ridge -n "$quantize" -s o -l output -r -F -d 'the smaller model'
+complete -c ridge -n "$quantize" -l type -x -a 'Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K' -d 'one type for all'
+complete -c ridge -n "$quantize" -l bits -x -d 'per weight'
+complete -c ridge -n "$quantize" -l size -x -d 'of the file'
+complete -c ridge -n "$quantize" -l max-kl -x -d 'nats per token'
+complete -c ridge -n "$quantize" -l data -r -F -d 'text to learn from'
+complete -c ridge -n "$quantize" -l imatrix -r -F -d 'sums of squares'
+complete -c ridge -n "$quantize" -l map -r -F -d 'an importance map'
+complete -c ridge -n "$quantize" -l check -r -F -d 'text to measure on'
+complete -c ridge -n "$quantize" -l max-loss -x -d 'percent of perplexity'
+complete -c ridge -n "$quantize" -l window -x -d 'tokens read at a time'
+complete -c ridge -n "$quantize" -l windows -x -d 'at most this many'
+complete -c ridge -n "$quantize" -s t -l threads -x -d 'threads'
+complete -c ridge -n "$quantize" -l explain -d 'a sentence for each matrix'
+complete -c ridge -n "$quantize" -l json -d 'print JSON'

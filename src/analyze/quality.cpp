@@ -99,7 +99,7 @@ Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const 
   uint64_t windows = RIDGE_TRY(window_count(reference, ids, options));
   // Steps of this many tokens keep both engines' logits in memory at once without much room.
   constexpr size_t kStep = 16;
-  Mean mean;
+  Mean mean, reference_nll, other_nll;
   uint64_t same = 0;
   for (uint64_t w = 0; w < windows; ++w) {
     std::vector<TokenId> tokens = window_tokens(reference, ids, w, options.window);
@@ -114,8 +114,13 @@ Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const 
       }));
       size_t r = 0;
       RIDGE_TRY(other.evaluate_all(step, [&](std::span<const float> row) -> Result<void> {
+        const size_t target = at + r + 1;
         const std::vector<float>& want = expected[r++];
         mean.add(kl_divergence(want, row));
+        if (target >= options.window / 2 && target < tokens.size()) {
+          reference_nll.add(negative_log_likelihood(want, tokens[target]));
+          other_nll.add(negative_log_likelihood(row, tokens[target]));
+        }
         same += std::max_element(want.begin(), want.end()) - want.begin() ==
                 std::max_element(row.begin(), row.end()) - row.begin();
         return {};
@@ -124,7 +129,9 @@ Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const 
     }
   }
   double n = static_cast<double>(std::max<uint64_t>(1, mean.count()));
-  return Divergence{mean.mean(), mean.standard_error(), static_cast<double>(same) / n, mean.count()};
+  return Divergence{mean.mean(),      mean.standard_error(), static_cast<double>(same) / n,
+                    mean.count(),     reference_nll.mean(),  other_nll.mean(),
+                    other_nll.count()};
 }
 
 }  // namespace ridge

@@ -37,6 +37,9 @@ struct Divergence {
   double standard_error = 0;
   double same_top = 0;  // share of positions whose likeliest token is the same
   uint64_t positions = 0;
+  // Of the second halves of the windows, as likelihood() scores them.
+  double reference_nll = 0, other_nll = 0;
+  uint64_t scored = 0;
 };
 
 // Pooled over all positions of the windows. Both engines read the same tokens, one pass after the other.

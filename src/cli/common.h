@@ -104,6 +104,7 @@ void add_perplexity(CLI::App& app);
 void add_importance(CLI::App& app);
 void add_probe(CLI::App& app);
 void add_pack(CLI::App& app);
+void add_quantize(CLI::App& app);
 void add_ir(CLI::App& app);
 void add_models(CLI::App& app);
 void add_sim(CLI::App& app);

@@ -70,10 +70,10 @@ int main(int argc, char** argv) {
                                    : ridge::Verbosity::normal);
   });
   using namespace ridge::cli;
-  for (auto* add : {add_run,        add_info,   add_tokenize, add_detokenize, add_logits, add_perplexity,
-                    add_importance, add_bench,  add_kernels,  add_roofline,   add_probe,  add_plan,
-                    add_sim,        add_ladder, add_doctor,   add_compare,    add_image,  add_distill,
-                    add_tune,       add_claims, add_pack,     add_ir,         add_models, add_report}) {
+  for (auto* add : {add_run,      add_info,    add_tokenize, add_detokenize, add_logits, add_perplexity, add_importance,
+                    add_bench,    add_kernels, add_roofline, add_probe,      add_plan,   add_sim,        add_ladder,
+                    add_doctor,   add_compare, add_image,    add_distill,    add_tune,   add_claims,     add_pack,
+                    add_quantize, add_ir,      add_models,   add_report}) {
     add(app);
   }
   check_words(app);

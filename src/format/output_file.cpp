@@ -68,6 +68,10 @@ void OutputFile::discard() {
   if (name_ == Name::partial) ::unlink(partial_.c_str());
 }
 
+std::string OutputFile::readable_path() const {
+  return name_ == Name::partial ? partial_ : fmt::format("/proc/self/fd/{}", fd_.get());
+}
+
 // A file without a name becomes partial_. Through /proc: the other way needs a capability.
 bool OutputFile::give_name() {
   if (name_ == Name::partial) return true;

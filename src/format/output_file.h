@@ -34,6 +34,8 @@ class OutputFile {
   ~OutputFile();
 
   const std::string& path() const { return path_; }
+  // A name under which this process may read what was written, as long as the object lives.
+  std::string readable_path() const;
   uint64_t position() const { return position_; }  // where the next write() goes
 
   // Claims room for a file of `bytes` bytes. The file has that size at once.

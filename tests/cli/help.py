@@ -6,7 +6,7 @@ from harness import check, fails, main, run
 def test_help():
     r = run("--help")
     check(r.returncode == 0 and len(r.stdout.splitlines()) <= 40, f"ridge --help has {len(r.stdout.splitlines())} lines")
-    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "importance", "bench", "roofline", "kernels", "probe", "pack", "ir", "models",
+    for command in ("run", "info", "tokenize", "detokenize", "logits", "perplexity", "importance", "bench", "roofline", "kernels", "probe", "pack", "quantize", "ir", "models",
                     "ladder", "doctor", "compare", "sim", "plan", "image", "report", "distill"):
         check(command in r.stdout, f"ridge --help does not list {command}")
         h = run(command, "--help")

@@ -1,0 +1,192 @@
+"""`ridge quantize`: one type, a mix under a size or a divergence, the check that refuses, and what it will not take."""
+import json
+import os
+import resource
+import struct
+import subprocess
+
+import gguf_files
+from harness import A, T, check, fails, main, run
+
+
+def text(name="text.txt", repeat=40):
+    path = os.path.join(T, name)
+    with open(path, "w") as out:
+        for i in range(repeat):
+            out.write(f"Line {i * 7919 % 1000}: the quick brown fox jumps over {i} lazy dogs. ")
+    return path
+
+
+def model_file(name, **shape):
+    """F32, columns that are multiples of 256."""
+    path = os.path.join(T, name)
+    if not os.path.exists(path):
+        with open(path, "wb") as out:
+            out.write(gguf_files.tiny(**{"dim": 256, "ffn": 512, "layers": 2, **shape}).bytes())
+    return path
+
+
+def info(path):
+    r = run("info", path, "--json", "--tensors")
+    check(r.returncode == 0, r.stderr)
+    return json.loads(r.stdout)
+
+
+def leftovers(name):
+    return [f for f in os.listdir(T) if f.startswith(name)]
+
+
+WORDS = ["--window", "32", "--windows", "4"]
+
+
+def test_one_type():
+    model, out = model_file("m.gguf"), os.path.join(T, "one.gguf")
+    for kind in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"):
+        r = run("quantize", model, "-o", out, "--type", kind, "--json")
+        check(r.returncode == 0, f"{kind}: {r.stderr}")
+        said = json.loads(r.stdout)
+        check({m["to"] for m in said["matrices"]} == {kind} and said["bytes"] == os.path.getsize(out), said)
+        r = run("run", out, "-p", "Hello", "--raw", "-n", "4", "--temp", "0", "--json")
+        check(r.returncode == 0 and len(json.loads(r.stdout)["tokens"]) > 0, f"{kind}: {r.stderr}")
+    first = open(out, "rb").read()
+    check(run("quantize", model, "-o", out, "--type", "Q6_K", "--threads", "1").returncode == 0, "one thread")
+    check(open(out, "rb").read() == first, "one thread writes other bytes")
+    pack = os.path.join(T, "one.ridge")
+    check(run("pack", out, "-o", pack).returncode == 0, "it cannot be packed")
+    # Everything before the tensors is the original's, but for the two keys that say how it is quantised.
+    keys = gguf_files.string("general.file_type") + struct.pack("<II", 4, 18)
+    keys += gguf_files.string("general.quantization_version") + struct.pack("<II", 4, 2)
+    old = open(model, "rb").read()
+    begin, end = 24, old.index(gguf_files.string("token_embd.weight"))
+    check(first[24:24 + end - begin + len(keys)] == old[begin:end] + keys, "metadata changed")
+
+
+def test_columns():
+    """Rows of 96 columns: no type of 256 fits, and it is said."""
+    model, out = model_file("narrow.gguf", dim=96, ffn=256), os.path.join(T, "narrow-out.gguf")
+    r = run("quantize", model, "-o", out, "--type", "Q4_K", "--json", "--explain")
+    check(r.returncode == 0 and "another type" in r.stderr and "no multiple of 256" in r.stderr, r.stderr)
+    kinds = {m["name"]: m["to"] for m in json.loads(r.stdout)["matrices"]}
+    check(kinds["blk.0.ffn_down.weight"] == "Q4_K" and kinds["blk.0.attn_q.weight"] == "Q4_0", kinds)
+    again = os.path.join(T, "narrow-again.gguf")
+    r = run("quantize", out, "-o", again, "--type", "Q8_0", "--json")
+    check(r.returncode == 0 and all(m["from"] == m["to"] for m in json.loads(r.stdout)["matrices"]), "it grew")
+
+
+def test_mix():
+    model, words, out = model_file("m.gguf"), text(), os.path.join(T, "mix.gguf")
+    r = run("quantize", model, "-o", out, "--bits", "4", "--data", words, "--json", "--explain", *WORDS)
+    check(r.returncode == 0, r.stderr)
+    said = json.loads(r.stdout)
+    check(3 < said["bits_per_weight"] <= 4 and said["check"]["kl"] > 0 and len(said["groups"]) > 7, said)
+    check(said["predicted"]["kl"] >= said["predicted"]["bound"], said["predicted"])
+    check(len([line for line in r.stderr.splitlines() if "output's energy" in line]) > 0, r.stderr)
+    size = os.path.getsize(out)
+    r = run("quantize", model, "-o", out, "--size", str(size), "--data", words, "--json", *WORDS)
+    check(r.returncode == 0 and os.path.getsize(out) <= size, r.stderr)
+    check(json.loads(r.stdout)["matrices"] == said["matrices"], "the same size gives another mix")
+    fails(4, ["quantize", model, "-o", out, "--size", "1K", "--data", words, *WORDS], "smallest file")
+    fails(4, ["quantize", model, "-o", out, "--bits", "1", "--data", words, *WORDS], "at least")
+    table = run("quantize", model, "-o", out, "--bits", "4", "--data", words, *WORDS).stdout
+    check("measured: KL" in table and "perplexity" in table, table)
+    check(run("run", out, "-p", "Hello", "--raw", "-n", "2").returncode == 0, "the mix does not run")
+
+
+def test_divergence():
+    model, words, out = model_file("m.gguf"), text(), os.path.join(T, "kl.gguf")
+    bytes_of = []
+    for limit in (1e-4, 1e-2):
+        r = run("quantize", model, "-o", out, "--max-kl", str(limit), "--data", words, "--json", *WORDS)
+        check(r.returncode == 0, r.stderr)
+        said = json.loads(r.stdout)
+        check(said["check"]["kl"] <= limit, said["check"])
+        bytes_of.append(said["bytes"])
+    check(bytes_of[1] <= bytes_of[0], bytes_of)
+
+
+def test_refused():
+    model, words = model_file("m.gguf"), text()
+    out = os.path.join(T, "refused.gguf")
+    with open(out, "w") as old:
+        old.write("old")
+    # A random model can become better at a text by chance: a limit of 0 % is tried with several types.
+    codes = [run("quantize", model, "-o", out, "--type", kind, "--check", words, "--max-loss", "0%", *WORDS)
+             for kind in ("Q2_K", "Q3_K", "Q4_0")]
+    refused = [r for r in codes if r.returncode == 6]
+    check(len(refused) > 0, [r.returncode for r in codes])
+    for r in refused:
+        check("--max-loss 0" in r.stderr and "perplexity rises" in r.stderr and r.stdout == "", r.stderr)
+    if len(refused) == len(codes):
+        check(open(out).read() == "old", "a refusal replaced the file")
+    check(all(f == "refused.gguf" for f in leftovers("refused")), leftovers("refused"))
+
+
+def test_sums_and_maps():
+    model, words, out = model_file("m.gguf"), text(), os.path.join(T, "sums-out.gguf")
+    sums, made = os.path.join(T, "sums.gguf"), os.path.join(T, "map.json")
+    r = run("importance", model, "--data", words, "--imatrix", sums, "-o", made, "--window", "32", "--windows", "4")
+    check(r.returncode == 0, r.stderr)
+    r = run("quantize", model, "-o", out, "--bits", "3", "--imatrix", sums, "--json")
+    check(r.returncode == 0 and "count alike" in r.stderr and "check" not in json.loads(r.stdout), r.stderr)
+    r = run("quantize", model, "-o", out, "--bits", "3", "--map", made, "--check", words, "--json", *WORDS)
+    check(r.returncode == 0 and json.loads(r.stdout)["check"]["kl"] > 0, r.stderr)
+    other = model_file("other.gguf", ffn=256)
+    fails(3, ["quantize", other, "-o", out, "--bits", "3", "--imatrix", sums], "another model")
+    fails(3, ["quantize", other, "-o", out, "--bits", "3", "--map", made], "another model")
+    fails(3, ["quantize", model, "-o", out, "--bits", "3", "--map", words], "ridge importance")
+
+
+def test_no_numbers():
+    model = gguf_files.tiny(dim=256, ffn=256)
+    bad = [t for t in model.tensors if t[0] == "blk.0.ffn_up.weight"][0]
+    bad[3] = bad[3][:4 * 256 * 5 + 12] + struct.pack("<f", float("nan")) + bad[3][4 * 256 * 5 + 16:]
+    path = os.path.join(T, "nan.gguf")
+    with open(path, "wb") as out:
+        out.write(model.bytes())
+    fails(3, ["quantize", path, "-o", os.path.join(T, "nan-out.gguf"), "--type", "Q4_K"],
+          "'blk.0.ffn_up.weight', row 5, column 3 is nan")
+    check(leftovers("nan-out") == [], leftovers("nan-out"))
+
+
+def test_hostile():
+    model, words, out = model_file("m.gguf"), text(), os.path.join(T, "h.gguf")
+    fails(2, ["quantize", model, "-o", out], "one of --type")
+    fails(2, ["quantize", model, "-o", out, "--type", "Q4_K", "--bits", "4"], "one of --type")
+    for kind in ("IQ2_S", "F16", "q4", ""):
+        fails(2, ["quantize", model, "-o", out, "--type", kind], "give one of")
+    for bits in ("0", "-1", "nan", "33"):
+        fails(2, ["quantize", model, "-o", out, "--bits", bits], "--bits")
+    for limit in ("0", "-1", "inf", "nan"):
+        fails(2, ["quantize", model, "-o", out, "--max-kl", limit, "--data", words], "--max-kl")
+    for share in ("x", "-1", "nan", "%", ""):
+        fails(2, ["quantize", model, "-o", out, "--type", "Q4_K", "--check", words, f"--max-loss={share}"], "--max-loss")
+    fails(2, ["quantize", model, "-o", out, "--size", "many"], "many")
+    fails(2, ["quantize", model, "-o", out, "--max-kl", "1"], "needs a text")
+    fails(2, ["quantize", model, "-o", out, "--bits", "4", "--data", words, "--imatrix", words], "one of --data")
+    fails(2, ["quantize", model, "-o", model, "--type", "Q4_K"], "-o")
+    fails(2, ["quantize", model, "-o", words, "--type", "Q4_K", "--check", words], "-o")
+    fails(2, ["quantize", model, "-o", out, "--type", "Q4_K", "--threads", "0"], "--threads")
+    fails(2, ["quantize", model, "-o", out, "--type", "Q4_K", "--window", "1"], "--window")
+    fails(3, ["quantize", model, "-o", out, "--bits", "4", "--data", text("short.txt", 1)], "fewer than")
+    fails(3, ["quantize", words, "-o", out, "--type", "Q4_K"], "not a GGUF file")
+    pack = os.path.join(T, "h.ridge")
+    check(run("pack", model, "-o", pack).returncode == 0, "pack")
+    fails(3, ["quantize", pack, "-o", out, "--type", "Q4_K"], "is a pack")
+    fails(5, ["quantize", model, "-o", os.path.join(T, "none", "x.gguf"), "--type", "Q4_K"], "folder")
+    check(leftovers("h.gguf") == [], leftovers("h.gguf"))
+
+
+def test_no_room():
+    out = os.path.join(T, "room.gguf")
+
+    def little():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+
+    for words in (["--type", "Q4_K"], ["--bits", "4", "--data", text(), *WORDS]):
+        r = subprocess.run([A.ridge, "quantize", model_file("m.gguf"), "-o", out, *words], capture_output=True, text=True,
+                           preexec_fn=little)
+        check(r.returncode == 5 and len(r.stderr.strip().splitlines()) == 1, f"{r.returncode} {r.stderr}")
+        check(leftovers("room.gguf") == [], leftovers("room.gguf"))
+
+
+main(test_one_type, test_columns, test_mix, test_divergence, test_refused, test_sums_and_maps, test_no_numbers, test_hostile, test_no_room)
