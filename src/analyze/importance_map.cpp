@@ -264,6 +264,7 @@ Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& 
   ImportanceMap map;
   map.model = model.config().name;
   map.fingerprint = RIDGE_TRY(model_fingerprint(model));
+  map.source = RIDGE_TRY(source_fingerprint(model));
   map.neurons = stats.firing().empty() ? 0 : stats.neurons();
   map.tasks = stats.tasks();
   map.blocks = list_blocks(model, map.neurons);
