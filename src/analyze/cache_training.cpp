@@ -50,15 +50,15 @@ Result<CacheTraining> of_bundles(const ImportanceMap& map, const std::string& ma
     if (m.down == nullptr || !bundles.holds(m.down->name)) continue;
     const auto found = groups.find(layer);
     if (found == groups.end() || layer >= map.fired.size() || map.fired[layer].size() != m.down->cols())
-      return bad_input(fmt::format("{}: has {} neurons of layer {}, and the pack {}; make a map of this model", map_path,
-                                   layer < map.fired.size() ? map.fired[layer].size() : 0, layer, m.down->cols()));
+      return bad_input(fmt::format("{}: has {} neurons of layer {}, and the pack {}; make a map of this model",
+                                   map_path, layer < map.fired.size() ? map.fired[layer].size() : 0, layer,
+                                   m.down->cols()));
     const NeuronOrder* order = bundles.order(layer);
     if (order == nullptr && map.neurons == bundles.neurons) {
       training.touch.push_back(touches(found->second));
       continue;
     }
-    const std::vector<double> shares =
-        RIDGE_TRY(bundle_touches(map, map_path, layer, bundles.neurons, order));
+    const std::vector<double> shares = RIDGE_TRY(bundle_touches(map, map_path, layer, bundles.neurons, order));
     const std::vector<double> factors = task_factors(map, found->second);
     std::vector<float>& out = training.touch.emplace_back();
     for (const double share : shares) {

@@ -81,8 +81,8 @@ Result<void> write_map(const ImportanceMap& map, const std::string& path) {
   std::string text = fmt::format(
       "{{\"format\": \"{}\", \"version\": 1, \"model\": {}, \"fingerprint\": \"{:016x}\",\n\"source\": \"{:016x}\", "
       "\"neurons\": {}, \"tasks\": {},\n\"blocks\": [\n",
-      kFormat, Json(map.model).dump(-1, ' ', false, Json::error_handler_t::replace), map.fingerprint, map.source, map.neurons,
-      tasks.dump(-1, ' ', false, Json::error_handler_t::replace));
+      kFormat, Json(map.model).dump(-1, ' ', false, Json::error_handler_t::replace), map.fingerprint, map.source,
+      map.neurons, tasks.dump(-1, ' ', false, Json::error_handler_t::replace));
   OutputFile out = RIDGE_TRY(OutputFile::create(path));
   for (size_t i = 0; i < map.blocks.size(); ++i) {
     const MapBlock& b = map.blocks[i];

@@ -90,8 +90,8 @@ Result<Shares> shares_of(const ImportanceMap& map, const std::string& map_path, 
   Shares shares;
   for (const uint64_t fired : map.fired[layer]) {
     if (fired > tokens)
-      return bad_input(fmt::format("{}: a neuron of layer {} fired at {} of {} tokens; make the map anew", map_path, layer,
-                                   fired, tokens));
+      return bad_input(fmt::format("{}: a neuron of layer {} fired at {} of {} tokens; make the map anew", map_path,
+                                   layer, fired, tokens));
     shares.push_back(static_cast<double>(fired) / static_cast<double>(tokens));
   }
   return shares;
@@ -105,9 +105,9 @@ Result<void> require_same_model(const ImportanceMap& map, const std::string& map
   if (fingerprint == map.fingerprint) return {};
   if (RIDGE_TRY(is_ridge_pack(model_path))) {
     if (map.source == 0)
-      return bad_input(
-          fmt::format("{}: does not say which packs it is for: it is older than this; make it anew with `ridge importance`",
-                      map_path));
+      return bad_input(fmt::format(
+          "{}: does not say which packs it is for: it is older than this; make it anew with `ridge importance`",
+          map_path));
     if (RIDGE_TRY(source_fingerprint(model)) == map.source) return {};
   }
   return bad_input(fmt::format(

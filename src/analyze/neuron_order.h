@@ -17,8 +17,8 @@
 
 namespace ridge {
 
-// Bad input: the map is of another model, by its fingerprint. A pack of the model has another one than its source, so it is
-// known by metadata, shapes and vectors (source_fingerprint()).
+// Bad input: the map is of another model, by its fingerprint. A pack of the model has another one than its source, so
+// it is known by metadata, shapes and vectors (source_fingerprint()).
 Result<void> require_same_model(const ImportanceMap& map, const std::string& map_path, const Model& model,
                                 const std::string& model_path);
 

@@ -14,7 +14,8 @@ namespace ridge::cli {
 void add_cache_flags(CLI::App& command, CacheFlags& flags) {
   command.add_option("--map", flags.map, "an importance map: trains the cache")->type_name("FILE");
   command.add_option("--task", flags.task, "of the map: NAME, auto, predict (default: all)")->type_name("NAME");
-  command.add_option("--mask-absent", flags.mask_absent, "lossy: scores of unread experts × G (0 to 1)")->type_name("G");
+  command.add_option("--mask-absent", flags.mask_absent, "lossy: scores of unread experts × G (0 to 1)")
+      ->type_name("G");
 }
 
 Result<void> apply(const CacheFlags& flags, EngineOptions& options) {
@@ -23,7 +24,7 @@ Result<void> apply(const CacheFlags& flags, EngineOptions& options) {
   if (flags.mask_absent) {
     if (!(*flags.mask_absent >= 0 && *flags.mask_absent <= 1))
       return usage_error(fmt::format("--mask-absent {} is no usable factor: give 0 to 1", *flags.mask_absent));
-    options.mask_absent = static_cast<float>(*flags.mask_absent);
+    options.mask_absent = *flags.mask_absent;
   }
   if (!flags.map) return {};
   auto map = std::make_shared<const ImportanceMap>(RIDGE_TRY(read_map(*flags.map)));
@@ -35,9 +36,10 @@ Result<void> apply(const CacheFlags& flags, EngineOptions& options) {
 
 void tell_masking(const Engine& engine) {
   if (engine.mask_absent() == 1) return;
-  note(fmt::format("--mask-absent {}: lossy, and answers depend on what is in memory; `ridge perplexity --mask-absent` "
-                   "measures the loss",
-                   engine.mask_absent()));
+  note(
+      fmt::format("--mask-absent {}: lossy, and answers depend on what is in memory; `ridge perplexity --mask-absent` "
+                  "measures the loss",
+                  engine.mask_absent()));
 }
 
 void tell_switches(const Engine& engine, uint64_t& told) {

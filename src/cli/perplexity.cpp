@@ -139,9 +139,9 @@ Result<void> run(const Flags& flags) {
                                 counted(l.windows, "window"), window.window);
   if (flags.cache.mask_absent || flags.cache.map) {
     const uint64_t bytes = engine->source().stats().bytes_read;
-    out += fmt::format("read {}, {} for each of {}{}\n", format_bytes(bytes), format_bytes(bytes / total),
-                       counted(total, "token"),
-                       engine->mask_absent() == 1 ? "" : fmt::format(", scores of absent experts × {}", engine->mask_absent()));
+    out += fmt::format(
+        "read {}, {} for each of {}{}\n", format_bytes(bytes), format_bytes(bytes / total), counted(total, "token"),
+        engine->mask_absent() == 1 ? "" : fmt::format(", scores of absent experts × {}", engine->mask_absent()));
   }
   if (d) {
     out += fmt::format("KL(exact ‖ {}) {:.6f} ± {:.6f} nats over {}; the same likeliest token in {:.2f} %\n",
@@ -162,8 +162,7 @@ void add_perplexity(CLI::App& app) {
   command->add_option("FILE", flags->file, "the text, - for standard input")->type_name("")->required();
   command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
   command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
-  command->add_option("--record", flags->record, "a token at a time; write visited blocks, for `ridge sim`")
-      ->type_name("FILE");
+  command->add_option("--record", flags->record, "write visited blocks; reads a token at a time")->type_name("FILE");
   command->add_flag("--kl", flags->kl, "also KL(exact ‖ the numerics chosen)");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);

@@ -76,8 +76,8 @@ void add_sim(CLI::App& app) {
   add("--train", flags->train, "TRACE", "another trace, to choose pins and parameters from");
   add("--map", flags->map, "FILE", "an importance map: what it is worth to know the task");
   add("--task", flags->task, "NAME", "with --map: the task of the trace");
-  command->add_option("--mix", flags->mix, "with --map: NAME=TRACE of another task, may be repeated")
-      ->type_name("N=T")
+  command->add_option("--mix", flags->mix, "with --map: TASK=TRACE, may be repeated")
+      ->type_name("T=F")
       ->expected(1)
       ->take_all();
   add("--turn", flags->turn, "N", "with --map: passes of a turn (default 32)");

@@ -52,9 +52,10 @@ Result<TaskTable> table_of(const ImportanceMap& map, const std::string& map_path
     for (size_t t = 0; t < map.tasks.size(); ++t) table.touch[t][b] = static_cast<float>(at->second->touch[t]);
   }
   if (found == 0 || found != asked)
-    return bad_input(fmt::format("{}: tells of {} of the {} experts or bundles of {}: make the map of the same model, with "
-                                 "--neurons as its pack has them",
-                                 map_path, found, asked, trace_path));
+    return bad_input(
+        fmt::format("{}: tells of {} of the {} experts or bundles of {}: make the map of the same model, with "
+                    "--neurons as its pack has them",
+                    map_path, found, asked, trace_path));
   table.fill_mean();
   return table;
 }
@@ -66,9 +67,8 @@ Result<size_t> task_of(const TaskTable& table, const std::string& name, const st
 }
 
 bool same_blocks(const sim::RecordedTrace& a, const sim::RecordedTrace& b) {
-  return std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(), [](const auto& x, const auto& y) {
-    return x.name == y.name && x.memory_bytes == y.memory_bytes;
-  });
+  return std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(),
+                    [](const auto& x, const auto& y) { return x.name == y.name && x.memory_bytes == y.memory_bytes; });
 }
 
 }  // namespace
@@ -93,13 +93,14 @@ Result<void> sim_tasks(const SimFlags& flags) {
   std::vector<size_t> tasks = {RIDGE_TRY(task_of(table, *flags.task, *flags.map))};
   for (const std::string& word : flags.mix) {
     const size_t cut = word.find('=');
-    if (cut == std::string::npos) return usage_error(fmt::format("--mix '{}' is not understood: write TASK=TRACE", word));
+    if (cut == std::string::npos)
+      return usage_error(fmt::format("--mix '{}' is not understood: write TASK=TRACE", word));
     const std::string path = word.substr(cut + 1);
     tasks.push_back(RIDGE_TRY(task_of(table, word.substr(0, cut), *flags.map)));
     recorded.push_back(RIDGE_TRY(sim::read_recorded(path)));
     if (!same_blocks(recorded.front(), recorded.back()))
-      return bad_input(fmt::format("{}: its blocks are not those of {}: record both with one model and one --memory", path,
-                                   first));
+      return bad_input(
+          fmt::format("{}: its blocks are not those of {}: record both with one model and one --memory", path, first));
   }
   std::vector<sim::TaskTrace> traces;
   for (size_t i = 0; i < recorded.size(); ++i) {
@@ -109,10 +110,9 @@ Result<void> sim_tasks(const SimFlags& flags) {
                                      counted(recorded[i].trace.pass_begins.size(), "pass", "passes")));
   }
   for (const sim::TurnOrder order : {sim::TurnOrder::in_turn, sim::TurnOrder::at_random}) {
-    report.orders.push_back({order, sim::study_tasks(traces, table,
-                                                     {.capacity = report.capacity,
-                                                      .turn = static_cast<uint32_t>(turn),
-                                                      .order = order})});
+    report.orders.push_back(
+        {order, sim::study_tasks(traces, table,
+                                 {.capacity = report.capacity, .turn = static_cast<uint32_t>(turn), .order = order})});
   }
   return print(flags.json ? task_study_json(report).dump(2) + "\n" : task_study_table(report));
 }

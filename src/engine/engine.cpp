@@ -198,7 +198,7 @@ Result<void> Engine::allocate() {
                 .latent = floats(w.latent, w.logits),
                 .exact = needs.exact,
                 .all_neurons = options_.all_neurons,
-                .mask_absent = options_.mask_absent,
+                .mask_absent = static_cast<float>(options_.mask_absent),
                 .neuron_use = &neuron_use_,
                 .trace = options_.trace,
                 .profile = options_.profile,

@@ -52,11 +52,12 @@ struct EngineOptions {
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   PinRule pins = PinRule::planned;      // how the pinned blocks are chosen, for comparing
   std::optional<ExpertPolicy> expert_policy;  // of a cache of experts or neurons; none: by its size
-  // What the cache of experts or neurons is trained by (memory/task_table.h), asked once the model is known: importance.
+  // What the cache of experts or neurons is trained by (memory/task_table.h), asked once the model is known:
+  // importance.
   std::function<Result<CacheTraining>(const Model&)> training = {};
   std::string task = {};  // of the training: empty: the mean of all, "auto": detected, "predict": and foretold
   // Lossy: a router's scores of experts that are not in memory are multiplied by this before the best are chosen.
-  float mask_absent = 1;
+  double mask_absent = 1;
   bool all_neurons = false;     // neurons that rest are read and computed on as well (to compare): the same result
   uint32_t logits_rows = 1;     // most rows evaluate_all() asks for at once
   uint32_t verify_tokens = 1;   // most tokens that decode() takes at once: a generated one and its drafts
@@ -126,7 +127,7 @@ class Engine {
   // By hand, between passes; usage error for a task that the training does not have, and where nothing is trained.
   Result<void> name_task(const std::string& task);
   void begin_turn() { source_->begin_turn(); }
-  float mask_absent() const { return options_.mask_absent; }
+  double mask_absent() const { return options_.mask_absent; }
   // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
   Engine* draft() const { return draft_.get(); }
   uint32_t verify_tokens() const { return options_.verify_tokens; }

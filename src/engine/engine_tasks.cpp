@@ -22,7 +22,8 @@ Result<std::optional<size_t>> find_task(const CacheTraining& training, const std
     if (training.tasks[t].name == name) return std::optional(t);
     known += (t > 0 ? ", " : "") + training.tasks[t].name;
   }
-  return usage_error(fmt::format("task '{}' is not in {}: it has {}; auto and predict find out", name, training.where, known));
+  return usage_error(
+      fmt::format("task '{}' is not in {}: it has {}; auto and predict find out", name, training.where, known));
 }
 
 }  // namespace
@@ -47,8 +48,10 @@ Result<void> Engine::settle_tasks() {
   if (!training_) return {};
   tasks_ = RIDGE_TRY(ridge::task_table(*training_, plan_.program));
   if (plan_.placement.expert_cache == 0) {
-    const bool all = std::all_of(plan_.placement.pinned.begin(), plan_.placement.pinned.end(), [](uint8_t p) { return p != 0; });
-    note(all ? "--map changes nothing: every block is in memory" : "--map changes nothing: the budget leaves no room for a cache");
+    const bool all =
+        std::all_of(plan_.placement.pinned.begin(), plan_.placement.pinned.end(), [](uint8_t p) { return p != 0; });
+    note(all ? "--map changes nothing: every block is in memory"
+             : "--map changes nothing: the budget leaves no room for a cache");
   }
   return {};
 }

@@ -9,8 +9,8 @@
 // By importance one cache serves all layers: a manager (cache_manager.h) says what stays, each use is told to it, and
 // what it does not keep goes through whatever slot holds nothing that it keeps.
 //
-// A cache that is trained (task_pins.h) also has pins, of a task. When the task changes, what is pinned from now on is read
-// between passes, at most so many bytes for each pass.
+// A cache that is trained (task_pins.h) also has pins, of a task. When the task changes, what is pinned from now on is
+// read between passes, at most so many bytes for each pass.
 //
 //   ExpertCache cache(slot_options, {.memory = slab, .slot_bytes = bytes, .slots = 20});
 //   cache.want(blocks);                              // a router chose: reads begin
@@ -36,7 +36,7 @@ namespace ridge {
 struct ExpertTraining {
   const TaskTable* table = nullptr;  // nullptr: it is not; must outlive the cache
   TaskMode mode = TaskMode::mean;
-  std::optional<size_t> task = {};      // of TaskMode::named
+  std::optional<size_t> task = {};    // of TaskMode::named
   uint64_t bytes_per_pass = 4 << 20;  // of pins that are read before a pass; one block at least
 };
 

@@ -191,9 +191,8 @@ Result<void> Source::open() {
   if (layout_.expert_slots > 0) {
     experts_.emplace(
         slots,
-        SlotRegion{.memory = expert_memory_.data(),
-                   .slot_bytes = layout_.expert_slot_bytes,
-                   .slots = layout_.expert_slots},
+        SlotRegion{
+            .memory = expert_memory_.data(), .slot_bytes = layout_.expert_slot_bytes, .slots = layout_.expert_slots},
         ExpertTraining{.table = options_.tasks, .mode = options_.task_mode, .task = options_.task});
   }
   return {};

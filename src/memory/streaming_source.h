@@ -76,8 +76,8 @@ class StreamingSource : public WeightSource {
   virtual uint64_t given_back() const = 0;  // bytes, now
   virtual ElasticState elastic_state() const = 0;
 
-  // Where a cache is trained: the user names a task (nothing: the mean of all), or a turn of a conversation begins. Between
-  // passes.
+  // Where a cache is trained: the user names a task (nothing: the mean of all), or a turn of a conversation begins.
+  // Between passes.
   virtual void name_task(std::optional<size_t> task) = 0;
   virtual void begin_turn() = 0;
   virtual const TaskStats* task_stats() const = 0;  // nullptr: no cache is trained

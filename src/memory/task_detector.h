@@ -1,9 +1,9 @@
 // Which task a text is of, by the blocks that its passes use; and which one comes next, by those that came before.
 //
-// The detector takes every block as a coin of its own: a pass of n tokens uses it with chance 1 − (1 − p)ⁿ, p the task's
-// touch of it. The log-likelihoods of the last passes are added up, older ones counting half after kTaskHalfLife passes,
-// and tempered by kTaskTrust, as blocks are not independent. The task changes when another is kTaskMargin nats likelier
-// for kTaskSustained passes on end.
+// The detector takes every block as a coin of its own: a pass of n tokens uses it with chance 1 − (1 − p)ⁿ, p the
+// task's touch of it. The log-likelihoods of the last passes are added up, older ones counting half after kTaskHalfLife
+// passes, and tempered by kTaskTrust, as blocks are not independent. The task changes when another is kTaskMargin nats
+// likelier for kTaskSustained passes on end.
 //
 // The predictor is a Markov chain of first order over the tasks of turns, whose older transitions count less.
 //

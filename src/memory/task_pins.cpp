@@ -6,8 +6,8 @@
 namespace ridge {
 namespace {
 
-// Of expected uses: the map's frequency, and decayed ones at half-lives of 3, 12, 48 and 192 turns. Those of an untrained
-// cache (ImportanceModel::untrained), halved.
+// Of expected uses: the map's frequency, and decayed ones at half-lives of 3, 12, 48 and 192 turns. Those of an
+// untrained cache (ImportanceModel::untrained), halved.
 constexpr ImportanceFeatures kTrainedWeights = {0, 0.5, 0, 0.05, 0.1, 0.15, 0.2, 0, 0};
 
 }  // namespace

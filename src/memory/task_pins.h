@@ -1,9 +1,9 @@
-// Which task a trained cache is pinned for, and what is pinned for it: by benefit, the chance that a token touches a block
-// times what a reload costs, for each byte.
+// Which task a trained cache is pinned for, and what is pinned for it: by benefit, the chance that a token touches a
+// block times what a reload costs, for each byte.
 //
 // The task is one that the user names, the one that is detected while passes go by, or the one that is foretold when a
-// turn begins. The mean of all tasks where none is known yet. Not for: the bytes (expert_cache.h), or what is kept beside
-// pins (cache_manager.h).
+// turn begins. The mean of all tasks where none is known yet. Not for: the bytes (expert_cache.h), or what is kept
+// beside pins (cache_manager.h).
 //
 //   TaskPins pins(table, {.mode = TaskMode::detect, .counted = counted});
 //   if (pins.note_pass(used, tokens)) repin(pins.choose(places));     // the task has changed
@@ -31,7 +31,7 @@ enum class TaskMode : uint8_t { mean, named, detected, foretold };
 
 struct TaskPinsOptions {
   TaskMode mode = TaskMode::mean;
-  std::optional<size_t> task = {};   // of TaskMode::named
+  std::optional<size_t> task = {};    // of TaskMode::named
   std::vector<uint8_t> counted = {};  // by block: the cache's own
 };
 

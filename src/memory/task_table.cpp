@@ -15,8 +15,9 @@ void TaskTable::fill_mean() {
 
 Result<TaskTable> task_table(const CacheTraining& training, const Program& program) {
   if (training.touch.size() != program.expert_groups.size())
-    return bad_input(fmt::format("{}: tells of {} layers with experts or bundles, and the model has {}; make the map anew",
-                                 training.where, training.touch.size(), program.expert_groups.size()));
+    return bad_input(
+        fmt::format("{}: tells of {} layers with experts or bundles, and the model has {}; make the map anew",
+                    training.where, training.touch.size(), program.expert_groups.size()));
   TaskTable table;
   for (const CacheTask& task : training.tasks) {
     table.names.push_back(task.name);
@@ -27,10 +28,10 @@ Result<TaskTable> task_table(const CacheTraining& training, const Program& progr
   for (size_t g = 0; g < program.expert_groups.size(); ++g) {
     const ExpertGroup& group = program.expert_groups[g];
     if (training.touch[g].size() != group.experts * tasks)
-      return bad_input(fmt::format("{}: tells of {} experts or bundles of layer group {}, and the model has {}; make the "
-                                   "map anew",
-                                   training.where, training.touch[g].size() / std::max<size_t>(1, tasks), g,
-                                   group.experts));
+      return bad_input(
+          fmt::format("{}: tells of {} experts or bundles of layer group {}, and the model has {}; make the "
+                      "map anew",
+                      training.where, training.touch[g].size() / std::max<size_t>(1, tasks), g, group.experts));
     for (uint32_t e = 0; e < group.experts; ++e) {
       for (uint32_t step : {group.first_step + 2 * e, group.first_step + 2 * e + 1}) {
         for (const Slice& slice : program.steps[step]) {

@@ -1,5 +1,6 @@
-// What is known beforehand of a cache of experts or of bundles of neurons: by task, the chance that a token touches each
-// of them. It trains the cache: what it holds from the start, and what it expects of blocks that were not used lately.
+// What is known beforehand of a cache of experts or of bundles of neurons: by task, the chance that a token touches
+// each of them. It trains the cache: what it holds from the start, and what it expects of blocks that were not used
+// lately.
 //
 // Not for: counting touches (analyze/importance_map.h), or what the cache does with them (task_pins.h).
 //

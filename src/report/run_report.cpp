@@ -177,7 +177,8 @@ std::string run_table(const Engine& engine) {
   if (engine.task_stats() != nullptr) row("cache", task_words(engine));
   row("numerics", name_of(engine.numerics()));
   if (engine.mask_absent() != 1)
-    row("masking", fmt::format("scores of absent experts × {}: lossy, outside of the arithmetic contract", engine.mask_absent()));
+    row("masking",
+        fmt::format("scores of absent experts × {}: lossy, outside of the arithmetic contract", engine.mask_absent()));
   row("peak memory",
       fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
   return text;

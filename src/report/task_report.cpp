@@ -10,7 +10,9 @@
 namespace ridge {
 namespace {
 
-std::string name_of(const TaskTable& table, std::optional<size_t> task) { return task ? table.names[*task] : "all tasks"; }
+std::string name_of(const TaskTable& table, std::optional<size_t> task) {
+  return task ? table.names[*task] : "all tasks";
+}
 
 }  // namespace
 

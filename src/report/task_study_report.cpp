@@ -14,7 +14,9 @@ double share(uint64_t part, uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-const char* words(sim::TurnOrder order) { return order == sim::TurnOrder::in_turn ? "each in its turn" : "in any order"; }
+const char* words(sim::TurnOrder order) {
+  return order == sim::TurnOrder::in_turn ? "each in its turn" : "in any order";
+}
 
 }  // namespace
 

@@ -62,7 +62,10 @@ enum class Knows : uint8_t { nothing, mean, detected, foretold, labels };
 class TrainedCache {
  public:
   TrainedCache(Knows knows, const TaskTable& table, const OwnBlocks& own, const TaskStudyOptions& options)
-      : options_(options), own_(own), sizes_(table.mean.size()), model_(ImportanceModel::untrained()),
+      : options_(options),
+        own_(own),
+        sizes_(table.mean.size()),
+        model_(ImportanceModel::untrained()),
         cache_(model_, {.capacity = options.capacity}) {
     for (const CachedBlock& b : own.sizes) sizes_[b.block] = b;
     if (knows == Knows::nothing) return;

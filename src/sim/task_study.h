@@ -1,12 +1,12 @@
-// What it is worth to know the task: a cache of experts or bundles, trained by the map of a model, on a trace whose turns
-// are of different tasks. Pins are those of the mean of all tasks, of the task that is detected, of the one that is
-// foretold when a turn begins, or of the one that the turn is labelled with.
+// What it is worth to know the task: a cache of experts or bundles, trained by the map of a model, on a trace whose
+// turns are of different tasks. Pins are those of the mean of all tasks, of the task that is detected, of the one that
+// is foretold when a turn begins, or of the one that the turn is labelled with.
 //
 //   TaskTrace traces[] = {{"code", &code}, {"chat", &chat}};
 //   for (const TaskStudyRow& row : study_tasks(traces, table, {.capacity = 64 << 20, .turn = 40})) …
 //
-// Turns are of `turn` passes each, as long as every trace has some left; blocks that the table knows nothing of are left
-// out. Deterministic.
+// Turns are of `turn` passes each, as long as every trace has some left; blocks that the table knows nothing of are
+// left out. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ struct TaskStudyOptions {
 
 struct TaskStudyRow {
   std::string_view name, about;
-  uint64_t size = 0;      // bytes that were asked for
-  uint64_t hit_size = 0;  // and found
-  uint64_t pin_size = 0;  // read before they were asked for, as pins of another task
-  uint64_t changes = 0;   // of the task
+  uint64_t size = 0;               // bytes that were asked for
+  uint64_t hit_size = 0;           // and found
+  uint64_t pin_size = 0;           // read before they were asked for, as pins of another task
+  uint64_t changes = 0;            // of the task
   uint64_t passes = 0, right = 0;  // passes that began with the pins of their own task
   uint64_t read() const { return size - hit_size + pin_size; }
 };

@@ -165,7 +165,8 @@ TEST(Importance, EvidenceHoldsForOneTurn) {
   EXPECT_NEAR(importance.foretold(2), 1 / (1 + std::exp(5)), 1e-6);
 }
 
-// Pins that change: what was pinned is kept as any other, what is pinned now has its room, and what no longer fits leaves.
+// Pins that change: what was pinned is kept as any other, what is pinned now has its room, and what no longer fits
+// leaves.
 TEST(CacheManager, OtherPinsTakeEffectAtOnce) {
   ManagedCache c = {.model = halves(6), .options = {.capacity = 3, .pinned = {1, 1, 0, 0, 0, 0}, .pinned_bytes = 2}};
   (void)c.pass({0, 1, 2});

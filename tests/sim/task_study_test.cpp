@@ -9,8 +9,8 @@
 namespace ridge::sim::test {
 namespace {
 
-// Sixteen blocks of 10 bytes: task t uses blocks 8t … 8t + 7, all of them in every pass, and the trace knows a block that
-// the table does not.
+// Sixteen blocks of 10 bytes: task t uses blocks 8t … 8t + 7, all of them in every pass, and the trace knows a block
+// that the table does not.
 AccessTrace trace_of(uint32_t task, size_t passes) {
   AccessTrace trace;
   for (size_t pass = 0; pass < passes; ++pass) {
