@@ -9,7 +9,6 @@
 
 #include "base/printable.h"
 #include "engine/state_file.h"
-#include "format/ridge_pack.h"
 
 namespace ridge {
 namespace {
@@ -103,7 +102,9 @@ Result<void> require_same_model(const ImportanceMap& map, const std::string& map
                                 const std::string& model_path) {
   const uint64_t fingerprint = RIDGE_TRY(model_fingerprint(model));
   if (fingerprint == map.fingerprint) return {};
-  if (RIDGE_TRY(is_ridge_pack(model_path))) {
+  const Program base = model.program_base();
+  if (std::any_of(base.tensors.begin(), base.tensors.end(),
+                  [](const StoredTensor& t) { return t.layout == Layout::panels; })) {
     if (map.source == 0)
       return bad_input(fmt::format(
           "{}: does not say which packs it is for: it is older than this; make it anew with `ridge importance`",

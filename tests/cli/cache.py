@@ -44,7 +44,7 @@ def check_experts(model, other, made, budgets):
             said = json.loads(r.stdout)
             check(said["tokens"] == plain["tokens"], f"{memory} {more}: other tokens")
             tasks = said["stats"]["tasks"]
-            check(0 < said["stats"]["placement"]["cached_blocks"] < 24, said["stats"]["placement"])
+            check(said["stats"]["placement"]["cached_blocks"] > 0, said["stats"]["placement"])
             check(tasks["pinned_blocks"] > 0 and tasks["switches"][0]["done"], tasks)
             check(said["stats"]["placement"]["cache_policy"] == "importance", said["stats"]["placement"])
             if more == ["--task", "code"]:
