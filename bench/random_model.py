@@ -2,7 +2,7 @@
 """Writes a llama model of random weights in one type, for measurements of speed.
 
 usage: random_model.py OUT.gguf --type IQ2_XXS [--layers 22] [--dim 2048] [--ffn 5632] [--heads 32] [--kv-heads 4]
-                       [--activation silu|relu|relu2]
+                       [--activation silu|relu|relu2] [--experts N --used K]
 
 The values mean nothing; shapes, types and bytes are those of a model of 1 billion weights. Embedding and head are Q8_0.
 --activation relu makes a reglu-llama, relu2 an arcee (without gate matrices). The same arguments give the same bytes.
@@ -34,9 +34,13 @@ p.add_argument("--ffn", type=int, default=5632)
 p.add_argument("--heads", type=int, default=32)
 p.add_argument("--kv-heads", type=int, default=4)
 p.add_argument("--vocab", type=int, default=4096)
+p.add_argument("--experts", type=int, default=0, help="of every layer, each with --ffn neurons; routers are random")
+p.add_argument("--used", type=int, default=2)
 p.add_argument("--activation", choices=("silu", "relu", "relu2"), default="silu")
 a = p.parse_args()
 arch = {"silu": "llama", "relu": "reglu-llama", "relu2": "arcee"}[a.activation]
+if a.experts and arch != "llama":
+    sys.exit("--experts: experts are for --activation silu")
 
 rng = random.Random(1)
 g = Gguf()
@@ -78,6 +82,8 @@ g.keys = {"general.architecture": arch, "general.name": f"random {a.type}", f"{a
           "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": tokens,
           "tokenizer.ggml.token_type": [1] * 257 + [3] * (a.vocab - 257), "tokenizer.ggml.merges": ["t h"],
           "tokenizer.ggml.bos_token_id": 257, "tokenizer.ggml.eos_token_id": 258}
+if a.experts:
+    g.keys.update({f"{arch}.expert_count": a.experts, f"{arch}.expert_used_count": a.used})
 kv = a.dim // a.heads * a.kv_heads
 linear("token_embd.weight", a.vocab, a.dim, "Q8_0")
 for i in range(a.layers):
@@ -88,6 +94,13 @@ for i in range(a.layers):
     linear(b + "attn_v.weight", kv, a.dim)
     linear(b + "attn_output.weight", a.dim, a.dim)
     norm(b + "ffn_norm.weight")
+    if a.experts:
+        router = [rng.gauss(0, 1) for _ in range(a.experts * a.dim)]
+        g.tensors.append([b + "ffn_gate_inp.weight", [a.dim, a.experts], 0, struct.pack(f"<{len(router)}f", *router)])
+        for name, rows, cols in (("gate", a.ffn, a.dim), ("up", a.ffn, a.dim), ("down", a.dim, a.ffn)):
+            g.tensors.append([b + f"ffn_{name}_exps.weight", [cols, rows, a.experts], TYPES[a.type][0],
+                              bytes(blocks(a.experts * rows, cols, a.type))])
+        continue
     if arch != "arcee":
         linear(b + "ffn_gate.weight", a.ffn, a.dim)
     linear(b + "ffn_up.weight", a.ffn, a.dim)

@@ -4,14 +4,14 @@ _ridge_options() {
   local engine="--memory --floor --pins --context --threads --cpus --isa --numerics --kv-type --io"
   case $1 in
     run)
-      echo "$engine --lora --prompt --file --n-predict --system --save-state --load-state --record --expert-policy --all-neurons --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
+      echo "$engine --lora --prompt --file --n-predict --system --save-state --load-state --record --map --task --mask-absent --expert-policy --all-neurons --stop --raw --show-prompt --ignore-eos --json --trace --stats --explain --temp --top-k" \
         "--top-p --min-p --repeat-penalty --presence-penalty --frequency-penalty --penalty-window --logit-bias --seed --draft-ngram --draft-model --draft-tokens"
       ;;
     info) echo "--kv-type --tensors --json" ;;
     tokenize) echo "--no-special --parse-special --json --lines-json" ;;
     detokenize) echo "--show-special" ;;
     logits) echo "$engine --lora --tokens --output" ;;
-    perplexity) echo "$engine --lora --window --windows --kl --json" ;;
+    perplexity) echo "$engine --lora --map --task --mask-absent --record --window --windows --kl --json" ;;
     importance)
       echo "$engine --data --task --output --svg --imatrix --from-imatrix --fisher --neurons --window --windows --leave-out --json"
       ;;
@@ -23,7 +23,7 @@ _ridge_options() {
       ;;
     kernels) echo "--all --quick --isa --json" ;;
     probe) echo "--quick --file --folder --threads --no-storage --storage --opencl --device --output --json" ;;
-    sim) echo "$engine --machine --policy --worth --train --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
+    sim) echo "$engine --machine --policy --worth --map --task --mix --turn --train --passes --export --trace --steps --spectrum --computed --merge --lock --json" ;;
     ladder)
       echo "--step --contexts --stop-available --stop-swap --memory --hold --pools --tokens --threads --isa --io --json"
       ;;

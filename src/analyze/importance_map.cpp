@@ -199,6 +199,7 @@ Result<ImportanceMap> map_with(const Model& model, const ActivationStats& stats,
   ImportanceMap map;
   map.model = model.config().name;
   map.fingerprint = RIDGE_TRY(model_fingerprint(model));
+  map.source = RIDGE_TRY(source_fingerprint(model));
   map.neurons = stats.firing().empty() ? 0 : stats.neurons();
   map.tasks = stats.tasks();
   map.blocks = list_blocks(model, map.neurons);

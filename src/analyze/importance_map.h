@@ -47,6 +47,7 @@ struct MapTask {
 struct ImportanceMap {
   std::string model;         // general.name
   uint64_t fingerprint = 0;  // of the model (state_file.h)
+  uint64_t source = 0;       // the same of what its packs share (state_file.h); 0: of a map that does not say
   uint32_t neurons = 0;      // of a group; 0: the model has no ReLU
   std::vector<MapTask> tasks;
   std::vector<MapBlock> blocks;

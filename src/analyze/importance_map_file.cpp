@@ -50,12 +50,12 @@ Result<MapBlock> read_block(const Json& j, size_t tasks, const std::string& path
   return b;
 }
 
-Result<uint64_t> read_fingerprint(const Json& j, const std::string& path) {
+Result<uint64_t> read_fingerprint(const Json& j, const char* key, const std::string& path) {
   uint64_t value = 0;
   const std::string text = j.is_string() ? j.get<std::string>() : "";
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
   if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    return no_map(path, "'fingerprint' is no hexadecimal number");
+    return no_map(path, fmt::format("'{}' is no hexadecimal number", key));
   return value;
 }
 
@@ -79,10 +79,10 @@ Result<void> write_map(const ImportanceMap& map, const std::string& path) {
   Json tasks = Json::array();
   for (const MapTask& t : map.tasks) tasks.push_back({{"name", t.name}, {"tokens", t.tokens}});
   std::string text = fmt::format(
-      "{{\"format\": \"{}\", \"version\": 1, \"model\": {}, \"fingerprint\": \"{:016x}\",\n\"neurons\": {}, \"tasks\": "
-      "{},\n\"blocks\": [\n",
-      kFormat, Json(map.model).dump(-1, ' ', false, Json::error_handler_t::replace), map.fingerprint, map.neurons,
-      tasks.dump(-1, ' ', false, Json::error_handler_t::replace));
+      "{{\"format\": \"{}\", \"version\": 1, \"model\": {}, \"fingerprint\": \"{:016x}\",\n\"source\": \"{:016x}\", "
+      "\"neurons\": {}, \"tasks\": {},\n\"blocks\": [\n",
+      kFormat, Json(map.model).dump(-1, ' ', false, Json::error_handler_t::replace), map.fingerprint, map.source,
+      map.neurons, tasks.dump(-1, ' ', false, Json::error_handler_t::replace));
   OutputFile out = RIDGE_TRY(OutputFile::create(path));
   for (size_t i = 0; i < map.blocks.size(); ++i) {
     const MapBlock& b = map.blocks[i];
@@ -115,7 +115,8 @@ Result<ImportanceMap> read_map(const std::string& path) {
   if (j.value("version", Json()) != 1) return no_map(path, "its version is not 1");
   ImportanceMap map;
   if (j.value("model", Json()).is_string()) map.model = j["model"].get<std::string>();
-  map.fingerprint = RIDGE_TRY(read_fingerprint(j.value("fingerprint", Json()), path));
+  map.fingerprint = RIDGE_TRY(read_fingerprint(j.value("fingerprint", Json()), "fingerprint", path));
+  if (j.contains("source")) map.source = RIDGE_TRY(read_fingerprint(j["source"], "source", path));
   if (!is_count(j.value("neurons", Json())) || j["neurons"].get<uint64_t>() > UINT32_MAX)
     return no_map(path, "'neurons' is no count");
   map.neurons = j["neurons"].get<uint32_t>();

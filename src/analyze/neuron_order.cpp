@@ -84,16 +84,50 @@ NeuronOrder order_of(uint32_t layer, const Shares& shares, uint32_t unit, uint32
   return order;
 }
 
+Result<Shares> shares_of(const ImportanceMap& map, const std::string& map_path, uint32_t layer) {
+  const uint64_t tokens = tokens_of(map);
+  Shares shares;
+  for (const uint64_t fired : map.fired[layer]) {
+    if (fired > tokens)
+      return bad_input(fmt::format("{}: a neuron of layer {} fired at {} of {} tokens; make the map anew", map_path,
+                                   layer, fired, tokens));
+    shares.push_back(static_cast<double>(fired) / static_cast<double>(tokens));
+  }
+  return shares;
+}
+
 }  // namespace
 
 Result<void> require_same_model(const ImportanceMap& map, const std::string& map_path, const Model& model,
                                 const std::string& model_path) {
   const uint64_t fingerprint = RIDGE_TRY(model_fingerprint(model));
   if (fingerprint == map.fingerprint) return {};
+  const Program base = model.program_base();
+  if (std::any_of(base.tensors.begin(), base.tensors.end(),
+                  [](const StoredTensor& t) { return t.layout == Layout::panels; })) {
+    if (map.source == 0)
+      return bad_input(fmt::format(
+          "{}: does not say which packs it is for: it is older than this; make it anew with `ridge importance`",
+          map_path));
+    if (RIDGE_TRY(source_fingerprint(model)) == map.source) return {};
+  }
   return bad_input(fmt::format(
       "{}: is of another model: '{}' ({:016x}), and {} is '{}' ({:016x}); make a map of this "
       "one with `ridge importance`",
       map_path, printable(map.model), map.fingerprint, model_path, printable(model.config().name), fingerprint));
+}
+
+Result<std::vector<double>> bundle_touches(const ImportanceMap& map, const std::string& map_path, uint32_t layer,
+                                           uint32_t neurons, const NeuronOrder* order) {
+  const Shares shares = RIDGE_TRY(shares_of(map, map_path, layer));
+  const double a = fit_togetherness(map, layer, shares);
+  std::vector<double> out;
+  for (size_t first = 0; first < shares.size(); first += neurons) {
+    Shares bundle;
+    for (size_t i = first; i < first + neurons; ++i) bundle.push_back(shares[order != nullptr ? order->neuron(i) : i]);
+    out.push_back(touched_by(weight_of(bundle), a));
+  }
+  return out;
 }
 
 Result<std::vector<NeuronOrder>> orders_by_touch(const Gguf& gguf, const ImportanceMap& map,
@@ -111,13 +145,7 @@ Result<std::vector<NeuronOrder>> orders_by_touch(const Gguf& gguf, const Importa
       return bad_input(fmt::format("{}: has {} neurons of layer {}, and the model {}; make a map of this model",
                                    map_path, layer < map.fired.size() ? map.fired[layer].size() : 0, layer,
                                    m.down->cols()));
-    Shares shares;
-    for (const uint64_t fired : map.fired[layer]) {
-      if (fired > tokens)
-        return bad_input(fmt::format("{}: a neuron of layer {} fired at {} of {} tokens; make the map anew", map_path,
-                                     layer, fired, tokens));
-      shares.push_back(static_cast<double>(fired) / static_cast<double>(tokens));
-    }
+    const Shares shares = RIDGE_TRY(shares_of(map, map_path, layer));
     orders.push_back(order_of(layer, shares, order_unit(m.down->type), neurons, fit_togetherness(map, layer, shares)));
   }
   return orders;

@@ -17,9 +17,15 @@
 
 namespace ridge {
 
-// Bad input: the map is of another model, by its fingerprint.
+// Bad input: the map is of another model, by its fingerprint. A pack of the model has another one than its source, so
+// it is known by metadata, shapes and vectors (source_fingerprint()).
 Result<void> require_same_model(const ImportanceMap& map, const std::string& map_path, const Model& model,
                                 const std::string& model_path);
+
+// By bundle of one layer, in the order of the pack (nullptr: of the file): the share of tokens expected to touch it, as
+// reckoned below. Bad input: as below. The layer must be one of the map whose neurons are cut by `neurons`.
+Result<std::vector<double>> bundle_touches(const ImportanceMap& map, const std::string& map_path, uint32_t layer,
+                                           uint32_t neurons, const NeuronOrder* order);
 
 // An order for every layer that bundles of `neurons` neurons can be cut of. Ties keep the order of the file. What a
 // bundle is touched by is reckoned from how often its neurons fired by themselves, as 1 − Π(1 − pᵢ)^a, where a is such

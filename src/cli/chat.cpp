@@ -76,6 +76,19 @@ class Conversation {
   size_t fixed_ = 0;
 };
 
+// "/task NAME": the cache is pinned for another task. A line that begins so is no message where a map is there.
+bool is_task_command(const Engine& engine, const std::string& line) {
+  return engine.task_table() != nullptr && (line == "/task" || line.starts_with("/task "));
+}
+
+void change_task(Engine& engine, const std::string& line) {
+  const size_t begin = line.find_first_not_of(" \t", std::string_view("/task").size());
+  const size_t end = line.find_last_not_of(" \t\n");
+  const std::string name = begin == std::string::npos ? "" : line.substr(begin, end + 1 - begin);
+  if (Result<void> done = engine.name_task(name); !done.ok()) return warn(done.error().message);
+  note(fmt::format("the cache is for {} from the next answer on", name));
+}
+
 }  // namespace
 
 Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, Sampler& sampler,
@@ -91,6 +104,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
   GenerateOptions options = generate_options(flags);
   options.interrupted = &interrupt_flag();
   bool told_reuse = false;
+  uint64_t told_switches = 0;
   LineEditor editor(engine.message_room());
   options.speculator = speculator;
   for (;;) {
@@ -111,6 +125,10 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
       continue;
     }
     if (line->text.find_first_not_of(" \t\n") == std::string::npos) continue;
+    if (is_task_command(engine, line->text)) {
+      change_task(engine, line->text);
+      continue;
+    }
     if (Result<void> valid = require_utf8(line->text, "the line"); !valid.ok()) {
       warn(valid.error().message);
       continue;
@@ -124,6 +142,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
       continue;
     }
     if (ids.ok() && flags.show_prompt) show_prompt(*engine.tokenizer(), ids.value());
+    engine.begin_turn();
     Result<void> printed;
     auto answer = !ids.ok() ? Result<Generation>(ids.error())
                             : generate(engine, ids.value(), options, sampler, [&](std::string_view piece) {
@@ -134,6 +153,7 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
     if (!answer.ok()) return answer.error();
     conversation.say("assistant", answer.value().text);
     RIDGE_TRY(print("\n"));
+    tell_switches(engine, told_switches);
     if (flags.load_state && !std::exchange(told_reuse, true)) {
       note(fmt::format("{} of {} prompt tokens were in the state", answer.value().reused_tokens,
                        answer.value().prompt_tokens));

@@ -9,7 +9,8 @@
 #include "analyze/quality.h"
 #include "base/progress.h"
 #include "base/units.h"
-#include "cli/common.h"
+#include "cli/cache_flags.h"
+#include "cli/run.h"
 
 namespace ridge::cli {
 namespace {
@@ -23,9 +24,11 @@ constexpr const char* kExamples =
 
 struct Flags {
   EngineFlags engine;
+  CacheFlags cache;
   std::string file;
   int64_t window = 512;
   std::optional<int64_t> windows;
+  std::optional<std::string> record;
   bool kl = false, json = false;
 };
 
@@ -76,13 +79,21 @@ Result<void> run(const Flags& flags) {
   }
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
   options.default_context = static_cast<uint64_t>(flags.window);
-  options.logits_rows = kLogitsRows;
+  RIDGE_TRY(apply(flags.cache, options));
+  // Where the choice depends on what is there, and where it is recorded, a token at a time, as answers are written.
+  options.logits_rows = flags.cache.mask_absent || flags.record ? 1 : kLogitsRows;
+  options.record = flags.record.has_value();
+  if (flags.record) RIDGE_TRY(check_output(*flags.record, "--record"));
   std::string text = RIDGE_TRY(read_text(flags.file));
   keep_enough(text, flags);
   options.text_bytes = text.size();
   RIDGE_TRY(require_utf8(text, flags.file));
+  if (flags.kl && flags.cache.mask_absent)
+    return usage_error("--kl measures arithmetic, which --mask-absent is outside of: leave one of them out");
   const EngineOptions exact_options = RIDGE_TRY(share_budget(flags, options));
   auto engine = RIDGE_TRY(Engine::open(options));
+  tell_masking(*engine);
+  if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, *engine, options, "--record"));
   std::vector<TokenId> ids = engine->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
   WindowOptions window{.window = static_cast<uint32_t>(flags.window),
                        .most_windows = flags.windows ? static_cast<uint64_t>(*flags.windows) : UINT64_MAX};
@@ -96,6 +107,7 @@ Result<void> run(const Flags& flags) {
       bar.advance(n);
     }));
   }
+  if (flags.record) RIDGE_TRY(write_recording(*engine, *flags.record));
   std::optional<Divergence> d;
   if (flags.kl) {
     auto exact = RIDGE_TRY(Engine::open(exact_options));
@@ -111,7 +123,10 @@ Result<void> run(const Flags& flags) {
                                   {"perplexity", std::exp(l.nll)},
                                   {"scored", l.scored},
                                   {"windows", l.windows},
-                                  {"window", window.window}};
+                                  {"window", window.window},
+                                  {"mask_absent", engine->mask_absent()},
+                                  {"tokens", total},
+                                  {"bytes_read", engine->source().stats().bytes_read}};
     if (d)
       out["kl"] = {{"pooled", d->kl},
                    {"standard_error", d->standard_error},
@@ -122,6 +137,12 @@ Result<void> run(const Flags& flags) {
   std::string out = fmt::format("NLL {:.4f} ± {:.4f} nats per token, perplexity {:.3f} ({} scored in {} of {})\n",
                                 l.nll, l.standard_error, std::exp(l.nll), counted(l.scored, "token"),
                                 counted(l.windows, "window"), window.window);
+  if (flags.cache.mask_absent || flags.cache.map) {
+    const uint64_t bytes = engine->source().stats().bytes_read;
+    out += fmt::format(
+        "read {}, {} for each of {}{}\n", format_bytes(bytes), format_bytes(bytes / total), counted(total, "token"),
+        engine->mask_absent() == 1 ? "" : fmt::format(", scores of absent experts × {}", engine->mask_absent()));
+  }
   if (d) {
     out += fmt::format("KL(exact ‖ {}) {:.6f} ± {:.6f} nats over {}; the same likeliest token in {:.2f} %\n",
                        name_of(engine->numerics()), d->kl, d->standard_error, counted(d->positions, "position"),
@@ -137,9 +158,11 @@ void add_perplexity(CLI::App& app) {
   auto* command = app.add_subcommand("perplexity", "how well a model predicts a text");
   add_engine_flags(*command, flags->engine);
   add_lora_flag(*command, flags->engine);
+  add_cache_flags(*command, flags->cache);
   command->add_option("FILE", flags->file, "the text, - for standard input")->type_name("")->required();
   command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
   command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
+  command->add_option("--record", flags->record, "write visited blocks; reads a token at a time")->type_name("FILE");
   command->add_flag("--kl", flags->kl, "also KL(exact ‖ the numerics chosen)");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(kExamples);

@@ -138,16 +138,6 @@ Result<StopReason> answer(Engine& engine, const RunFlags& flags, const std::stri
   return g.reason;
 }
 
-Result<void> write_recording(const Engine& engine, const std::string& path) {
-  const RecordingSource& recording = *engine.recording();
-  if (recording.full()) {
-    note(fmt::format("the recording ends after {}: it takes no more memory than was planned",
-                     counted(recording.pass_begins().size(), "pass", "passes")));
-  }
-  return sim::write_recorded(engine.plan().program, recording.order(), recording.pass_begins(),
-                             engine.model().file().metadata().where, path);
-}
-
 Result<void> run(RunFlags& flags) {
   if (flags.input && *flags.input != "-") {
     return usage_error(fmt::format(
@@ -179,13 +169,17 @@ Result<void> run(RunFlags& flags) {
   options.record = flags.record.has_value();
   options.all_neurons = flags.all_neurons;
   if (flags.expert_policy) options.expert_policy = RIDGE_TRY(parse_expert_policy(*flags.expert_policy));
+  RIDGE_TRY(apply(flags.cache, options));
   RIDGE_TRY(apply(flags.drafts, options));
   std::optional<TraceFile> trace;
   if (flags.trace) trace.emplace(RIDGE_TRY(TraceFile::create(*flags.trace, "ridge run")));
   if (trace) options.trace = trace->trace();
   auto engine = RIDGE_TRY(Engine::open(options));
   RIDGE_TRY(check(flags.sampler, engine->model().config().vocabulary));
+  tell_masking(*engine);
   if (flags.save_state) RIDGE_TRY(refuse_overwriting(*flags.save_state, *engine, options, "--save-state"));
+  for (const auto& [file, flag] : {std::pair(flags.save_state, "--save-state"), std::pair(flags.record, "--record")})
+    if (file && flags.cache.map) RIDGE_TRY(refuse_overwriting(*file, *flags.cache.map, flag));
   if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, *engine, options, "--record"));
   if (flags.trace) RIDGE_TRY(refuse_overwriting(*flags.trace, *engine, options, "--trace"));
   if (flags.load_state) RIDGE_TRY(engine->load_state(*flags.load_state));
@@ -203,6 +197,8 @@ Result<void> run(RunFlags& flags) {
     return {};
   };
   Result<void> done = generated();
+  uint64_t told = 0;
+  if (!chats) tell_switches(*engine, told);
   // What happened before an error is worth as much.
   Result<void> traced = trace ? trace->finish(*engine) : Result<void>{};
   RIDGE_TRY(std::move(done));
@@ -244,6 +240,16 @@ void add_sampler_flags(CLI::App& command, RunFlags& f) {
 }
 
 }  // namespace
+
+Result<void> write_recording(const Engine& engine, const std::string& path) {
+  const RecordingSource& recording = *engine.recording();
+  if (recording.full()) {
+    note(fmt::format("the recording ends after {}: it takes no more memory than was planned",
+                     counted(recording.pass_begins().size(), "pass", "passes")));
+  }
+  return sim::write_recorded(engine.plan().program, recording.order(), recording.pass_begins(),
+                             engine.model().file().metadata().where, path);
+}
 
 void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   note(fmt::format("the model reads {}:", counted(ids.size(), "token")));
@@ -288,6 +294,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--show-prompt", flags->show_prompt, "say what the model gets to read; alone with -n 0");
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the model ends");
   command->add_flag("--json", flags->json, "print one JSON object");
+  add_cache_flags(*command, flags->cache);
   command->add_option("--expert-policy", flags->expert_policy, "caching: lru, decayed-lfu, importance")
       ->type_name("NAME");
   command->add_flag("--all-neurons", flags->all_neurons, "to compare: read also neurons that rest");

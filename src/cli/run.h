@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/cache_flags.h"
 #include "cli/common.h"
 #include "cli/drafting.h"
 #include "engine/generate.h"
@@ -16,6 +17,7 @@ namespace ridge::cli {
 struct RunFlags {
   EngineFlags engine;
   DraftFlags drafts;
+  CacheFlags cache;
   std::optional<std::string> prompt, system;
   std::optional<std::string> input, file, save_state, load_state, record, trace, expert_policy;
   int64_t max_tokens = -1;
@@ -32,6 +34,8 @@ Result<void> chat(Engine& engine, const RunFlags& flags, const Prompt& prompt, S
 GenerateOptions generate_options(const RunFlags& flags);
 // --show-prompt: the text that the model gets, special tokens and all.
 void show_prompt(const Tokenizer& tokenizer, const std::vector<TokenId>& ids);
+// --record: the visits of all passes, as far as they were recorded.
+Result<void> write_recording(const Engine& engine, const std::string& path);
 // --save-state: writes the file and says what is in it.
 Result<void> save_state(Engine& engine, const std::string& path);
 

@@ -22,6 +22,7 @@ constexpr const char* kExamples =
     "  ridge run model.gguf -p Hi --record visits.json\n"
     "  ridge sim visits.json --memory 200M --policy all\n"
     "  ridge sim visits.json --memory 200M --policy importance --train other.json\n"
+    "  ridge sim a.json --task code --mix chat=b.json --map map.json --memory 64M\n"
     "  ridge sim model.gguf --memory 300M --trace sim.json\n"
     "  ridge sim visits.json --export visits.oracleGeneral  (for libCacheSim)";
 
@@ -34,6 +35,9 @@ Result<void> run(const SimFlags& flags) {
   if (flags.train && !is_trace(input)) {
     return usage_error(fmt::format("--train is for traces, and {} is none: leave it out", input));
   }
+  if (flags.map) return sim_tasks(flags);
+  if (flags.task || !flags.mix.empty() || flags.turn)
+    return usage_error("--task, --mix and --turn need --map: which blocks a task touches is in a map");
   if (is_profile(input)) {
     if (flags.worth) return usage_error("--worth is for a --machine of tiers, such as ethos-u85: leave it out");
     return sim_device(flags);
@@ -70,6 +74,13 @@ void add_sim(CLI::App& app) {
   add("--machine", flags->machine, "FILE", "machine profile (default: that of `ridge probe`)");
   add("--policy", flags->policy, "NAME", "what is kept, or all: a table of all of them");
   add("--train", flags->train, "TRACE", "another trace, to choose pins and parameters from");
+  add("--map", flags->map, "FILE", "an importance map: what it is worth to know the task");
+  add("--task", flags->task, "NAME", "with --map: the task of the trace");
+  command->add_option("--mix", flags->mix, "with --map: TASK=TRACE, may be repeated")
+      ->type_name("T=F")
+      ->expected(1)
+      ->take_all();
+  add("--turn", flags->turn, "N", "with --map: passes of a turn (default 32)");
   add("--worth", flags->worth, "NAME", "tiers: SRAM keeps what saves energy (default), seconds");
   add("--passes", flags->passes, "N", "passes to simulate (default 8)");
   add("--export", flags->export_path, "FILE", "write the order of visits as oracleGeneral");

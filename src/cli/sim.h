@@ -13,8 +13,9 @@ namespace ridge::cli {
 
 struct SimFlags {
   EngineFlags engine;  // of a model; `model` is the input, whatever it is
-  std::optional<std::string> machine, policy, train, export_path, lock, trace, worth;
-  std::optional<int64_t> steps, computed, merge, passes;
+  std::optional<std::string> machine, policy, train, export_path, lock, trace, worth, map, task;
+  std::vector<std::string> mix;  // NAME=TRACE
+  std::optional<int64_t> steps, computed, merge, passes, turn;
   bool spectrum = false, json = false;
 };
 

@@ -101,6 +101,7 @@ Result<void> Engine::prepare() {
     model_->file().metadata().erase(key);
   }
   RIDGE_TRY(check_vocabulary());
+  RIDGE_TRY(prepare_training());
   auto profile = load_profile(options_.machine.empty() ? default_profile_path() : options_.machine);
   if (!profile.ok() && !options_.machine.empty()) return profile.error();
   if (!profile.ok()) detail(profile.error().message);
@@ -151,6 +152,9 @@ Result<void> Engine::allocate() {
   auto floats = [&](uint64_t begin, uint64_t end) {
     return std::span<float>(reinterpret_cast<float*>(base + begin), (end - begin) / sizeof(float));
   };
+  RIDGE_TRY(settle_tasks());
+  std::optional<size_t> task;
+  const TaskMode task_mode = first_task(task);
   source_ = RIDGE_TRY(StreamingSource::create({.program = &plan_.program,
                                                .placement = plan_.placement,
                                                .pool = pool_.get(),
@@ -158,7 +162,10 @@ Result<void> Engine::allocate() {
                                                .io = options_.io,
                                                .gathered = model_->gathered(),
                                                .keep_gathered = plan_.keep_gathered,
-                                               .trace = options_.trace}));
+                                               .trace = options_.trace,
+                                               .tasks = tasks_ ? &*tasks_ : nullptr,
+                                               .task_mode = task_mode,
+                                               .task = task}));
   if (options_.record) {
     recorder_ = std::make_unique<RecordingSource>(*source_, recording_limit(plan_.program, context_));
   }
@@ -191,6 +198,7 @@ Result<void> Engine::allocate() {
                 .latent = floats(w.latent, w.logits),
                 .exact = needs.exact,
                 .all_neurons = options_.all_neurons,
+                .mask_absent = static_cast<float>(options_.mask_absent),
                 .neuron_use = &neuron_use_,
                 .trace = options_.trace,
                 .profile = options_.profile,

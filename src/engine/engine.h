@@ -25,6 +25,7 @@
 #include "machine/memory_limits.h"
 #include "machine/profile.h"
 #include "memory/recording_source.h"
+#include "memory/task_table.h"
 #include "model/compute.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
@@ -51,6 +52,12 @@ struct EngineOptions {
   std::optional<uint64_t> most_pinned;  // keep at most this much of the weights in memory (to see streaming at work)
   PinRule pins = PinRule::planned;      // how the pinned blocks are chosen, for comparing
   std::optional<ExpertPolicy> expert_policy;  // of a cache of experts or neurons; none: by its size
+  // What the cache of experts or neurons is trained by (memory/task_table.h), asked once the model is known:
+  // importance.
+  std::function<Result<CacheTraining>(const Model&)> training = {};
+  std::string task = {};  // of the training: empty: the mean of all, "auto": detected, "predict": and foretold
+  // Lossy: a router's scores of experts that are not in memory are multiplied by this before the best are chosen.
+  double mask_absent = 1;
   bool all_neurons = false;     // neurons that rest are read and computed on as well (to compare): the same result
   uint32_t logits_rows = 1;     // most rows evaluate_all() asks for at once
   uint32_t verify_tokens = 1;   // most tokens that decode() takes at once: a generated one and its drafts
@@ -114,6 +121,13 @@ class Engine {
   uint64_t message_room() const;
   const EngineTimes& times() const { return times_; }
   const NeuronUse& neuron_use() const { return neuron_use_; }
+  // What a trained cache did about tasks; nullptr: none is trained. Names of task_table().
+  const TaskStats* task_stats() const { return source_->task_stats(); }
+  const TaskTable* task_table() const { return tasks_ ? &*tasks_ : nullptr; }
+  // By hand, between passes; usage error for a task that the training does not have, and where nothing is trained.
+  Result<void> name_task(const std::string& task);
+  void begin_turn() { source_->begin_turn(); }
+  double mask_absent() const { return options_.mask_absent; }
   // The small model that drafts for this one (speculation.h); nullptr without `draft_path`.
   Engine* draft() const { return draft_.get(); }
   uint32_t verify_tokens() const { return options_.verify_tokens; }
@@ -174,6 +188,9 @@ class Engine {
   Result<void> check_options() const;
   Result<void> prepare();
   Result<void> check_vocabulary() const;
+  Result<void> prepare_training();
+  Result<void> settle_tasks();
+  TaskMode first_task(std::optional<size_t>& task) const;
   Result<void> choose_budget();
   Result<Plan> plan_for(uint64_t context) const;
   PlanInput plan_input(uint64_t context) const;
@@ -205,6 +222,8 @@ class Engine {
   uint64_t budget_ = 0, context_ = 0;
   std::string budget_reason_;
   Plan plan_;
+  std::optional<CacheTraining> training_;
+  std::optional<TaskTable> tasks_;  // of it, by block of the plan
   std::unique_ptr<StreamingSource> source_;
   std::unique_ptr<RecordingSource> recorder_;  // around it
   std::optional<LivePins> live_;               // of it

@@ -9,6 +9,7 @@
 #include "engine/budget.h"
 #include "engine/engine.h"
 #include "engine/workspace.h"
+#include "memory/expert_cache.h"
 
 namespace ridge {
 namespace {
@@ -77,6 +78,9 @@ Account Engine::own_account(const Program& program, uint32_t batch, uint64_t con
   // One copy is in the plan; what planning freed of others may stay with the heap.
   a.add("parts of the model", 2 * program.heap_bytes());
   if (options_.states) a.add("saving and loading states", state_bytes(context));
+  if (training_) {
+    a.add("tasks of the cache", ExpertCache::training_bytes(program.blocks.size(), training_->tasks.size()));
+  }
   if (options_.record) a.add("recording of visits", recording_limit(program, context).bytes());
   a.add("norms and biases", 2 * model_->vector_bytes());
   if (!model_->adapters().empty()) a.add("adapters", model_->adapters().bytes());

@@ -11,7 +11,9 @@
 #include <system_error>
 
 #include "base/units.h"
+#include "format/file_stream.h"
 #include "format/output_file.h"
+#include "format/ridge_pack.h"
 #include "memory/data_file.h"
 
 #define XXH_INLINE_ALL
@@ -292,6 +294,26 @@ Result<uint64_t> model_fingerprint(const Model& model) {
     RIDGE_TRY(add_tensor_sample(hash, files[t.file], t.offset + t.stored_bytes(0, t.rows) / 2));
   }
   if (!model.adapters().empty()) hash.add_value(model.adapters().fingerprint());
+  return hash.value();
+}
+
+Result<uint64_t> source_fingerprint(const Model& model) {
+  constexpr uint64_t kSample = 4096;
+  Hash hash;
+  hash.add_text(model.config().architecture);
+  add_metadata(hash, model.file().metadata());
+  std::array<uint8_t, kSample> sample;
+  for (const GgufTensor& t : model.file().tensors()) {
+    hash.add_text(t.name);
+    hash.add_value(t.type);
+    hash.add_value(t.shape);
+    if (packs_as_panels(model.file(), t)) continue;
+    const uint64_t bytes = std::min(t.bytes, kSample);
+    FileStream in = RIDGE_TRY(FileStream::open(model.file().files()[t.file].path));
+    RIDGE_TRY(in.skip(t.offset + (t.bytes - bytes) / 2));
+    RIDGE_TRY(in.read(sample.data(), bytes));
+    hash.add(sample.data(), bytes);
+  }
   return hash.value();
 }
 

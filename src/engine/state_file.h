@@ -49,6 +49,10 @@ struct LoadedState {
 // pack has a fingerprint of its own.
 Result<uint64_t> model_fingerprint(const Model& model);
 
+// A hash that a model and its packs share: architecture, metadata but arrays, names, types and shapes, and up to 4 KiB
+// in the middle of every tensor that a pack leaves as it is (norms, biases, routers, an embedding that is no head).
+Result<uint64_t> source_fingerprint(const Model& model);
+
 // Memory that saving or loading takes beside the cache itself, for the account.
 uint64_t state_bytes(uint64_t context);
 

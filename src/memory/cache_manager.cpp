@@ -120,6 +120,7 @@ CacheAccess CacheManager::access(const CachedBlock& asked) {
   e.reload = asked.reload;
   if (e.foretold_for == importance_.pass()) judge(e, true);
   if (block < options_.pinned.size() && options_.pinned[block] != 0) {
+    e.bytes = asked.bytes;
     out.hit = std::exchange(e.pinned_here, true);
     out.kept = true;
   } else if (e.at >= 0) {
@@ -137,6 +138,39 @@ CacheAccess CacheManager::access(const CachedBlock& asked) {
     settle(block, out);
   }
   return out;
+}
+
+std::vector<uint32_t> CacheManager::repin(std::vector<uint8_t> pinned, uint64_t pinned_bytes) {
+  options_.pinned = std::move(pinned);
+  options_.pinned_bytes = pinned_bytes;
+  for (uint32_t block = 0; block < entries_.size(); ++block) {
+    Entry& e = entries_[block];
+    const bool is_pinned = block < options_.pinned.size() && options_.pinned[block] != 0;
+    if (is_pinned && e.at >= 0) {
+      drop(static_cast<size_t>(e.at));
+      e.pinned_here = true;
+    } else if (!is_pinned && e.pinned_here) {
+      e.pinned_here = false;
+      keep(block, 0);
+    }
+  }
+  refreshed_ = -1;
+  refresh();
+  const uint64_t room = options_.capacity - std::min(options_.capacity, options_.pinned_bytes);
+  std::vector<uint32_t> left;
+  while (used_ > room) {
+    const auto least = static_cast<size_t>(std::min_element(worth_.begin(), worth_.end()) - worth_.begin());
+    left.push_back(cached_[least]);
+    drop(least);
+  }
+  return left;
+}
+
+void CacheManager::pin_came(const CachedBlock& block) {
+  Entry& e = entry(block.block);
+  e.bytes = block.bytes;
+  e.reload = block.reload;
+  e.pinned_here = true;
 }
 
 // What was read ahead may have pushed out the block that was asked for.

@@ -58,6 +58,15 @@ class CacheManager {
   CacheChange begin_pass();
   CacheAccess access(const CachedBlock& asked);
 
+  // Other pins from now on, by block. What was pinned stays as any other block does, as long as it is worth it. Those
+  // that had to make room.
+  std::vector<uint32_t> repin(std::vector<uint8_t> pinned, uint64_t pinned_bytes);
+  bool holds(uint32_t block) const {
+    return block < entries_.size() && (entries_[block].at >= 0 || entries_[block].pinned_here);
+  }
+  // A pinned block was read before its first use.
+  void pin_came(const CachedBlock& block);
+
   // Foretold turns that were read ahead (or, while the governor stops, would have been), and those of them that were
   // used.
   struct Foretold {

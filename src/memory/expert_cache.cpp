@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 
@@ -15,12 +16,13 @@ constexpr float kHalfLife = 64;
 
 }  // namespace
 
-ExpertCache::ExpertCache(const StreamSlotsOptions& options, const SlotRegion& region)
+ExpertCache::ExpertCache(const StreamSlotsOptions& options, const SlotRegion& region, const ExpertTraining& training)
     : options_(options), loader_(options, {.first_tag = kFirstTag, .last_tag = kLastTag, .urgent = true}) {
   slots_.resize(region.slots);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].memory = region.memory + i * region.slot_bytes;
   uses_.resize(options_.program->blocks.size());
   share_out(region);
+  if (manager_ && training.table != nullptr) set_up_training(training);
 }
 
 void ExpertCache::share_out(const SlotRegion& region) {
@@ -52,10 +54,16 @@ uint64_t ExpertCache::heap_bytes(uint32_t slots, size_t blocks, ExpertPolicy pol
   return slots * (sizeof(Slot) + kPieces) + blocks * sizeof(Use) + manager;
 }
 
-void ExpertCache::restart() {
+void ExpertCache::restart(uint32_t tokens) {
   if (manager_) (void)manager_->begin_pass();  // it reads nothing ahead
   for (BlockId block : wanted_) uses_[block].waiting = false;
   wanted_.clear();
+  if (!pins_) return;
+  if (!used_now_.empty() && pins_->note_pass(used_now_, tokens_)) repin(false);
+  used_now_.clear();
+  tokens_ = tokens;
+  ++task_stats_.pass;
+  read_pins();
 }
 
 float ExpertCache::score(const Use& use) const {
@@ -64,7 +72,7 @@ float ExpertCache::score(const Use& use) const {
 }
 
 void ExpertCache::tell_manager(BlockId block) {
-  const CacheAccess access = manager_->access({.block = block, .bytes = 1, .reload = 1});
+  const CacheAccess access = manager_->access(in_cache(block));
   uses_[block].kept = access.kept;
   for (uint32_t left : access.change.left) uses_[left].kept = false;
 }
@@ -72,6 +80,7 @@ void ExpertCache::tell_manager(BlockId block) {
 // Counts a block that the present choice of its layer asks for.
 void ExpertCache::note_use(BlockId block) {
   if (manager_) tell_manager(block);
+  if (pins_ && std::exchange(used_pass_[block], task_stats_.pass) != task_stats_.pass) used_now_.push_back(block);
   Use& use = uses_[block];
   use.score = score(use) + 1;
   use.choice = groups_[use.group].choice;

@@ -42,6 +42,7 @@ class RecordingSource final : public WeightSource {
   void want(std::span<const BlockId> blocks) override { inner_.want(blocks); }
   size_t next_ready(std::span<const BlockId> blocks) override { return inner_.next_ready(blocks); }
   bool ready(BlockId block) override { return inner_.ready(block); }
+  bool there(BlockId block) override { return inner_.there(block); }
   Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) override {
     return inner_.gather(tensor, rows, out);
   }

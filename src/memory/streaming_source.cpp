@@ -20,10 +20,10 @@ class Source final : public StreamingSource {
 
   Result<void> open();
 
-  Result<void> begin_pass(const PassInfo&) override {
+  Result<void> begin_pass(const PassInfo& pass) override {
     ++stats_.passes;
     if (slots_) slots_->restart();
-    if (experts_) experts_->restart();
+    if (experts_) experts_->restart(pass.tokens);
     return {};
   }
   Result<Lease> acquire(BlockId block) override;
@@ -34,6 +34,7 @@ class Source final : public StreamingSource {
     poll();
     return state(block) == StreamSlots::State::ready;
   }
+  bool there(BlockId block) override { return pinned(block) || state(block) != StreamSlots::State::absent; }
   Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) override {
     return gatherer_->gather(tensor, rows, out);
   }
@@ -43,6 +44,13 @@ class Source final : public StreamingSource {
   Result<uint64_t> take_back(uint64_t bytes) override;
   uint64_t given_back() const override { return elastic_ ? elastic_->given_back() : 0; }
   ElasticState elastic_state() const override { return elastic_ ? elastic_->state() : ElasticState{}; }
+  void name_task(std::optional<size_t> task) override {
+    if (experts_) experts_->name_task(task);
+  }
+  void begin_turn() override {
+    if (experts_) experts_->begin_turn();
+  }
+  const TaskStats* task_stats() const override { return experts_ ? experts_->tasks() : nullptr; }
   std::string io_description() const override { return io_ ? io_->description() : "nothing is read"; }
 
  protected:
@@ -181,9 +189,11 @@ Result<void> Source::open() {
     }
   }
   if (layout_.expert_slots > 0) {
-    experts_.emplace(slots, SlotRegion{.memory = expert_memory_.data(),
-                                       .slot_bytes = layout_.expert_slot_bytes,
-                                       .slots = layout_.expert_slots});
+    experts_.emplace(
+        slots,
+        SlotRegion{
+            .memory = expert_memory_.data(), .slot_bytes = layout_.expert_slot_bytes, .slots = layout_.expert_slots},
+        ExpertTraining{.table = options_.tasks, .mode = options_.task_mode, .task = options_.task});
   }
   return {};
 }

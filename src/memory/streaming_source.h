@@ -14,10 +14,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/thread_pool.h"
 #include "memory/io_engine.h"
+#include "memory/task_pins.h"
 #include "memory/weight_source.h"
 #include "program/trace.h"
 #include "tensor/panel.h"
@@ -35,6 +37,10 @@ struct StreamingSourceOptions {
   std::vector<TensorId> gathered;  // tensors gather() will be asked for, and …
   bool keep_gathered = false;      // … whether to hold their rows in memory when they are in no pinned block
   Trace* trace = nullptr;
+  // What a cache by importance of blocks on demand is trained by; nullptr: nothing. Must outlive the source.
+  const TaskTable* tasks = nullptr;
+  TaskMode task_mode = TaskMode::mean;
+  std::optional<size_t> task = {};  // of TaskMode::named
   bool huge_pages = true;
   Syscalls* syscalls = nullptr;  // nullptr: the real ones (tests make them fail)
 };
@@ -69,6 +75,12 @@ class StreamingSource : public WeightSource {
   virtual Result<uint64_t> take_back(uint64_t bytes) = 0;
   virtual uint64_t given_back() const = 0;  // bytes, now
   virtual ElasticState elastic_state() const = 0;
+
+  // Where a cache is trained: the user names a task (nothing: the mean of all), or a turn of a conversation begins.
+  // Between passes.
+  virtual void name_task(std::optional<size_t> task) = 0;
+  virtual void begin_turn() = 0;
+  virtual const TaskStats* task_stats() const = 0;  // nullptr: no cache is trained
 
   // "io_uring, O_DIRECT, 32 requests of 256 KiB" and the reasons for what was not used.
   virtual std::string io_description() const = 0;

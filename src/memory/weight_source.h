@@ -81,6 +81,8 @@ class WeightSource {
   virtual size_t next_ready(std::span<const BlockId> blocks) = 0;
   // Whether acquire() of a block that was wanted would wait for nothing.
   virtual bool ready(BlockId) { return true; }
+  // Whether it is in memory, or on its way there: using it costs no further reading.
+  virtual bool there(BlockId) { return true; }
   // Rows of a tensor as floats, out [rows.size(), cols]: embedding rows.
   virtual Result<void> gather(TensorId tensor, std::span<const uint32_t> rows, Matrix<float> out) = 0;
 

@@ -44,6 +44,7 @@ struct Machinery {
   std::span<float> latent;     // pool->size() × Model::latent_floats
   bool exact = false;          // float activations
   bool all_neurons = false;    // groups that rest are read and computed on as well: the same result
+  float mask_absent = 1;       // scores of experts that are not in memory are multiplied by it before the choice: lossy
   NeuronUse* neuron_use = nullptr;
   Trace* trace = nullptr;
   StageProfile* profile = nullptr;
@@ -127,6 +128,7 @@ class Compute : public Ops {
              const NeuronScratch& s);
   Rows gather_hidden(Rows gates, const NeuronGroups& m, std::span<const uint32_t> groups, const NeuronScratch& s);
   void lower(Rows hidden, const NeuronGroups& m, const FiringGroups& f, const NeuronScratch& s, Rows out);
+  std::vector<float> factors_of_absent(const ExpertGroup& group) const;
   bool run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
   void add_bias(Rows x, VectorRef biases, uint32_t expert);
   Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);

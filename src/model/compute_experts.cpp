@@ -55,17 +55,35 @@ Weight of_expert(Weight w, uint32_t expert) {
 
 }  // namespace
 
+// By expert: 1 if all of its blocks are in memory. Empty where nothing is masked.
+std::vector<float> Compute::factors_of_absent(const ExpertGroup& group) const {
+  std::vector<float> factors;
+  if (m_.mask_absent == 1) return factors;
+  const Program& program = m_.source->program();
+  for (uint32_t e = 0; e < group.experts; ++e) {
+    bool there = true;
+    for (uint32_t part = 0; part < 2; ++part) {
+      for (const Slice& slice : program.steps[group.first_step + 2 * e + part])
+        there = there && m_.source->there(slice.block);
+    }
+    factors.push_back(there ? 1 : m_.mask_absent);
+  }
+  return factors;
+}
+
 Routing Compute::route(Rows logits, const RouteCall& call) {
   Routing routing{.experts = temp(call.used), .weights = temp(call.used)};
   Frame frame(*this);
   Rows scratch = temp(2 * logits.cols);
   if (failed()) return routing;
   const float* bias = call.selection_bias ? model_.vector(call.selection_bias).data() : nullptr;
-  each_token(logits.rows, [&](size_t t) {
-    choose_experts(call, logits.row(t), bias, scratch.row(t), routing.experts.row(t), routing.weights.row(t));
-  });
   const Program& program = m_.source->program();
   const ExpertGroup& group = program.expert_groups[expert_group_];
+  const std::vector<float> factors = factors_of_absent(group);
+  each_token(logits.rows, [&](size_t t) {
+    choose_experts(call, logits.row(t), bias, scratch.row(t), routing.experts.row(t), routing.weights.row(t),
+                   factors.empty() ? nullptr : factors.data());
+  });
   std::vector<uint8_t> chosen(group.experts, 0);
   for (size_t t = 0; t < logits.rows; ++t) {
     for (uint32_t k = 0; k < call.used; ++k) chosen[static_cast<size_t>(routing.experts.row(t)[k])] = 1;

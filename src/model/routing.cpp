@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "kernels/math.h"
 
@@ -74,7 +75,7 @@ void keep_best_groups(const RouteCall& call, float* scores) {
 float sigmoid(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
 
 void choose_experts(const RouteCall& call, const float* logits, const float* selection_bias, float* scratch,
-                    float* chosen, float* weights) {
+                    float* chosen, float* weights, const float* factors) {
   float* probability = scratch;
   float* score = scratch + call.experts;
   switch (call.gating) {
@@ -90,6 +91,13 @@ void choose_experts(const RouteCall& call, const float* logits, const float* sel
   }
   for (uint32_t e = 0; e < call.experts; ++e) {
     score[e] = selection_bias != nullptr ? probability[e] + selection_bias[e] : probability[e];
+  }
+  if (factors != nullptr) {
+    if (call.gating == RouterGating::softmax_of_chosen) {
+      std::vector<float> scores(score, score + call.experts);
+      softmax(scores.data(), call.experts, score);
+    }
+    for (uint32_t e = 0; e < call.experts; ++e) score[e] = score[e] > 0 ? score[e] * factors[e] : score[e];
   }
   if (call.groups_used < call.groups) keep_best_groups(call, score);
 

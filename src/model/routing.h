@@ -14,9 +14,11 @@
 namespace ridge {
 
 // logits: [experts]; selection_bias: [experts] or nullptr; scratch: [2 · experts].
-// chosen, weights: [used], best first; chosen are whole numbers, all different even if logits are NaN.
+// factors: [experts] or nullptr: what scores above 0 are multiplied by for the choice; weights do not change by it.
+// Logits of RouterGating::softmax_of_chosen may be below 0, so there it is their softmax that is multiplied. chosen,
+// weights: [used], best first; chosen are whole numbers, all different even if logits are NaN.
 void choose_experts(const RouteCall& call, const float* logits, const float* selection_bias, float* scratch,
-                    float* chosen, float* weights);
+                    float* chosen, float* weights, const float* factors = nullptr);
 
 // 1 / (1 + e^−x)
 float sigmoid(float x);

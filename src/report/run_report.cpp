@@ -7,6 +7,7 @@
 #include "base/seconds.h"
 #include "base/units.h"
 #include "machine/memory_limits.h"
+#include "report/task_report.h"
 #include "report/wrapped.h"
 
 namespace ridge {
@@ -124,6 +125,7 @@ std::string run_summary(const Engine& engine) {
                        : fmt::format("loaded {}", format_bytes(f.load_bytes)));
   add(roof_words(f));
   if (engine.numerics() != Numerics::standard) add(fmt::format("{} numerics", name_of(engine.numerics())));
+  if (engine.mask_absent() != 1) add(fmt::format("masked × {}", engine.mask_absent()));
   return text;
 }
 
@@ -172,7 +174,11 @@ std::string run_table(const Engine& engine) {
         fmt::format("{:.0f} %{}", f.bound_share * 100, f.bound_contended ? ", of a contended bound" : ""));
   }
   if (engine.live() != nullptr) row("live budget", live_words(engine));
+  if (engine.task_stats() != nullptr) row("cache", task_words(engine));
   row("numerics", name_of(engine.numerics()));
+  if (engine.mask_absent() != 1)
+    row("masking",
+        fmt::format("scores of absent experts × {}: lossy, outside of the arithmetic contract", engine.mask_absent()));
   row("peak memory",
       fmt::format("{} of {} ({})", format_bytes(f.peak_bytes), format_bytes(f.budget_bytes), engine.budget_reason()));
   return text;
@@ -233,6 +239,8 @@ nlohmann::ordered_json run_json(const Engine& engine) {
           {"bound_measured", f.bound_measured},
           {"bound_contended", f.bound_contended},
           {"live", live_json(engine)},
+          {"tasks", task_json(engine)},
+          {"mask_absent", engine.mask_absent()},
           {"numerics", name_of(engine.numerics())},
           {"io", engine.source().io_description()}};
 }

@@ -145,5 +145,24 @@ def test_chat():
     messages = chat.leave()
     check(messages == ["short"] and "-f FILE" in chat.said, f"a long paste: {messages} {chat.said!r}")
 
+    # With a map, /task names a task and is no message; without one it is a message.
+    g = gguf_files.tiny(experts=8)
+    g.keys["tokenizer.chat_template"] = TEMPLATE
+    experts, made = write(os.path.join(T, "experts.gguf"), g.bytes()), os.path.join(T, "map.json")
+    words = [word for name in ("prose", "code") for word in ("--task", name + "=" + write(os.path.join(T, name), (name + " text; ").encode() * 20))]
+    r = subprocess.run([A.ridge, "importance", experts, *words, "--window", "32", "-o", made], capture_output=True, text=True)
+    check(r.returncode == 0, r.stderr)
+    chat = Chat(experts, "-n", "1", "--map", made, "--task", "predict")
+    chat.read(lambda: chat.prompts() > 0)
+    for line, said in ((b"/task code\r", "the cache is for code"), (b"/task  poems \r", "prose, code"), (b"/task\r", "prose, code")):
+        before = chat.said.count(said)
+        os.write(chat.terminal, line)
+        check(chat.read(lambda: chat.said.count(said) > before, seconds=20), f"{line}: {chat.said!r}")
+    chat.send(b"hello\r", 1)
+    check(chat.leave() == ["hello"], f"/task: {chat.said!r}")
+    chat = Chat(experts)
+    chat.send(b"/task code\r", 1)
+    check(chat.leave() == ["/task code"], f"/task without a map: {chat.said!r}")
+
 
 main(test_chat)

@@ -165,5 +165,20 @@ TEST(Importance, EvidenceHoldsForOneTurn) {
   EXPECT_NEAR(importance.foretold(2), 1 / (1 + std::exp(5)), 1e-6);
 }
 
+// Pins that change: what was pinned is kept as any other, what is pinned now has its room, and what no longer fits
+// leaves.
+TEST(CacheManager, OtherPinsTakeEffectAtOnce) {
+  ManagedCache c = {.model = halves(6), .options = {.capacity = 3, .pinned = {1, 1, 0, 0, 0, 0}, .pinned_bytes = 2}};
+  (void)c.pass({0, 1, 2});
+  EXPECT_EQ(c.pass({0, 1, 2}), 3u);
+  const std::vector<uint32_t> left = c.cache.repin({0, 0, 0, 1, 1, 0}, 2);
+  EXPECT_EQ(left.size(), 2u) << "room for one of the three";
+  c.cache.pin_came({.block = 3, .bytes = 1, .reload = 1});
+  EXPECT_TRUE(c.cache.holds(3));
+  EXPECT_FALSE(c.cache.holds(4)) << "pinned, and not there yet";
+  EXPECT_EQ(c.pass({3, 4}), 1u);
+  EXPECT_EQ(c.pass({3, 4}), 2u);
+}
+
 }  // namespace
 }  // namespace ridge::cache_manager_test

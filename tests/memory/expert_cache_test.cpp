@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "tests/memory/fixture.h"
@@ -29,7 +30,8 @@ class ExpertCacheTest : public ::testing::Test {
 
   static BlockId expert(uint32_t layer, uint32_t e) { return 2 * (6 * layer + e) + 1; }
 
-  std::unique_ptr<StreamingSource> make(uint32_t cache, uint32_t passing, ExpertPolicy policy = ExpertPolicy::lru) {
+  std::unique_ptr<StreamingSource> make(uint32_t cache, uint32_t passing, ExpertPolicy policy = ExpertPolicy::lru,
+                                        TaskMode mode = TaskMode::mean, const TaskTable* table = nullptr) {
     StreamingSourceOptions o;
     o.program = &model_.program;
     o.placement = test::placement_of(model_.program, [&](BlockId b) { return !model_.program.blocks[b].on_demand; });
@@ -38,6 +40,9 @@ class ExpertCacheTest : public ::testing::Test {
     o.placement.expert_policy = policy;
     o.pool = &pool_;
     o.huge_pages = false;
+    o.tasks = table;
+    o.task_mode = mode;
+    if (mode == TaskMode::named) o.task = 0;
     auto source = StreamingSource::create(o);
     EXPECT_TRUE(source.ok()) << source.error().message;
     return std::move(source).value();
@@ -172,6 +177,87 @@ TEST_F(ExpertCacheTest, AReadErrorIsToldOnceAndThenReadAnew) {
   EXPECT_FALSE(source.value()->acquire(wanted[1]).ok());
   faulty.armed = false;
   use(*source.value(), 0, {0, 3});
+}
+
+// Task 0 uses experts 0 and 1 of both layers, task 1 experts 4 and 5.
+TaskTable two_tasks(const Program& program, const std::function<BlockId(uint32_t, uint32_t)>& expert) {
+  TaskTable t{.names = {"a", "b"}, .tokens = {100, 100}, .touch = {}, .mean = {}};
+  t.touch.assign(2, std::vector<float>(program.blocks.size(), 0));
+  for (uint32_t task = 0; task < 2; ++task) {
+    for (uint32_t layer = 0; layer < 2; ++layer) {
+      for (uint32_t e = 0; e < 6; ++e) t.touch[task][expert(layer, e)] = e / 4 == task && e % 4 < 2 ? 0.9f : 0.05f;
+    }
+  }
+  t.fill_mean();
+  return t;
+}
+
+TEST_F(ExpertCacheTest, PinsOfTheNamedTaskAreReadBeforeTheyAreAskedFor) {
+  const TaskTable table = two_tasks(model_.program, expert);
+  auto source = make(4, 2, ExpertPolicy::importance, TaskMode::named, &table);
+  ASSERT_NE(source->task_stats(), nullptr);
+  EXPECT_EQ(source->task_stats()->pinned, 4u) << "half of eight slots";
+  ASSERT_TRUE(source->begin_pass({}).ok());
+  EXPECT_TRUE(source->task_stats()->switches.back().done);
+  use(*source, 0, {0, 1});
+  use(*source, 1, {0, 1});
+  EXPECT_EQ(source->stats().expert_hits, 4u);
+  EXPECT_EQ(source->stats().experts_passed, 0u);
+}
+
+// What passes by does not push out pins; the other task's come when it is named, and everything is still right.
+TEST_F(ExpertCacheTest, PinsChangeByHandWhileAnswersContinue) {
+  const TaskTable table = two_tasks(model_.program, expert);
+  auto source = make(2, 2, ExpertPolicy::importance, TaskMode::named, &table);
+  EXPECT_EQ(source->task_stats()->pinned, 2u);
+  for (uint32_t token = 0; token < 12; ++token) {
+    ASSERT_TRUE(source->begin_pass({}).ok());
+    use(*source, 0, {0, 2 + token % 2});
+    use(*source, 1, {2 + token % 4});
+  }
+  EXPECT_GE(source->stats().expert_hits, 12u);
+  source->name_task(1);
+  EXPECT_EQ(source->task_stats()->changes, 1u);
+  ASSERT_TRUE(source->begin_pass({}).ok());
+  const TaskSwitch& now = source->task_stats()->switches.back();
+  EXPECT_TRUE(now.done);
+  EXPECT_EQ(now.from, std::optional<size_t>(0));
+  EXPECT_EQ(now.to, std::optional<size_t>(1));
+  EXPECT_GT(now.bytes, 0u);
+  // Two of these four are pinned: the larger ones.
+  const uint64_t hits = source->stats().expert_hits;
+  use(*source, 0, {4, 5});
+  use(*source, 1, {4, 5});
+  EXPECT_GE(source->stats().expert_hits - hits, 2u);
+  source->name_task(1);
+  EXPECT_EQ(source->task_stats()->changes, 1u) << "the same task again";
+}
+
+TEST_F(ExpertCacheTest, TheTaskIsDetectedFromWhatPassesUse) {
+  const TaskTable table = two_tasks(model_.program, expert);
+  auto source = make(2, 2, ExpertPolicy::importance, TaskMode::detected, &table);
+  EXPECT_FALSE(source->task_stats()->switches.back().to);
+  for (uint32_t token = 0; token < 60; ++token) {
+    ASSERT_TRUE(source->begin_pass({.tokens = 1}).ok());
+    const uint32_t first = token < 30 ? 0 : 4;
+    use(*source, 0, {first, first + 1});
+    use(*source, 1, {first, first + 1});
+  }
+  const TaskStats& stats = *source->task_stats();
+  EXPECT_EQ(stats.changes, 2u);
+  EXPECT_EQ(stats.switches[1].to, std::optional<size_t>(0));
+  EXPECT_EQ(stats.switches[2].to, std::optional<size_t>(1));
+  EXPECT_GT(stats.switches[2].pass, 30u);
+  EXPECT_LT(stats.switches[2].pass, 50u);
+}
+
+TEST_F(ExpertCacheTest, WhatIsThereCountsWhatIsOnItsWay) {
+  auto source = make(2, 2);
+  EXPECT_FALSE(source->there(expert(0, 3)));
+  const BlockId wanted[] = {expert(0, 3)};
+  source->want(wanted);
+  EXPECT_TRUE(source->there(expert(0, 3)));
+  EXPECT_TRUE(source->there(0)) << "pinned";
 }
 
 }  // namespace

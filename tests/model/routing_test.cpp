@@ -140,5 +140,26 @@ TEST(Routing, NanAndInfinityStillChooseDifferentExperts) {
   }
 }
 
+// Scores of some are multiplied for the choice alone: another expert is chosen, with the weight that it always had.
+TEST(Routing, FactorsChangeTheChoiceAndNotTheWeights) {
+  const std::vector<float> logits = {2.0f, 1.9f, -1.0f, -3.0f};
+  for (RouterGating gating : {RouterGating::softmax, RouterGating::sigmoid, RouterGating::softmax_of_chosen}) {
+    const RouteCall call{.experts = 4, .used = 1, .gating = gating};
+    const Choice plain = choose(call, logits);
+    EXPECT_EQ(plain.experts[0], 0u);
+    std::vector<float> scratch(8), experts(1), weights(1);
+    const std::vector<float> ones(4, 1.0f), masked = {0.5f, 1, 1, 1}, all = {0.5f, 0, 1, 1};
+    choose_experts(call, logits.data(), nullptr, scratch.data(), experts.data(), weights.data(), ones.data());
+    EXPECT_EQ(experts[0], 0.0f);
+    EXPECT_EQ(weights[0], plain.weights[0]);
+    choose_experts(call, logits.data(), nullptr, scratch.data(), experts.data(), weights.data(), masked.data());
+    EXPECT_EQ(experts[0], 1.0f);
+    const RouteCall both{.experts = 4, .used = 2, .gating = gating};
+    EXPECT_EQ(weights[0], gating == RouterGating::softmax_of_chosen ? 1.0f : choose(both, logits).weights[1]);
+    choose_experts(call, logits.data(), nullptr, scratch.data(), experts.data(), weights.data(), all.data());
+    EXPECT_EQ(experts[0], 0.0f) << "half of a likely one is more than an unlikely one";
+  }
+}
+
 }  // namespace
 }  // namespace ridge
