@@ -23,7 +23,6 @@ namespace {
 constexpr const char* kAbout =
     "Ridge runs language models that do not fit in memory and shows what limits them.\n\n"
     "  ridge run smollm2-135m --memory 64M -p \"Why is the sky blue?\"\n"
-    "  ridge run model.gguf                  (a chat)\n"
     "  ridge info model.gguf                 (what it is and what it needs)";
 
 std::string version_text() {

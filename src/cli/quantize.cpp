@@ -24,9 +24,9 @@ constexpr const char* kExamples =
     "  ridge quantize model.gguf -o small.gguf --type Q4_K\n"
     "  ridge quantize model.gguf -o small.gguf --size 300M --data notes.txt\n"
     "  ridge quantize model.gguf -o small.gguf --max-kl 0.02 --data notes.txt\n"
-    "  ridge quantize model.gguf -o small.gguf --bits 3.5 --imatrix model.imatrix.gguf \\\n"
+    "  ridge quantize model.gguf -o small.gguf --bits 3.5 --imatrix sums.gguf \\\n"
     "      --check held-out.txt --max-loss 5%\n\n"
-    "Of --data the last quarter is held out for the check, unless --check names a text.\n"
+    "The last quarter of --data is held out for the check, unless --check has one.\n"
     "Exit code 6: the check measured more than --max-loss or --max-kl allows.";
 
 struct Flags {
@@ -145,9 +145,7 @@ class Quantizer {
 
   // Whole windows: three quarters to learn from, the rest to check on.
   Result<void> read_texts() {
-    EngineOptions options = engine_options_of(path_);
-    options.probe = &stats_;
-    original_ = RIDGE_TRY(Engine::open(options));
+    original_ = RIDGE_TRY(Engine::open(engine_options_of(path_)));
     const auto window = static_cast<size_t>(f_.window);
     if (f_.check) texts_.check = RIDGE_TRY(tokens_of(*f_.check));
     if (f_.check && texts_.check.size() < window) return too_short(*f_.check, texts_.check.size(), 1);
@@ -170,8 +168,12 @@ class Quantizer {
   Result<void> find_weights() {
     if (f_.imatrix) weights_ = RIDGE_TRY(column_weights(source_, RIDGE_TRY(read_imatrix(*f_.imatrix)), *f_.imatrix));
     if (!f_.data) return {};
-    RIDGE_TRY(read_task(*original_, stats_, "data", texts_.data, windows(f_.windows)));
-    weights_ = column_weights(original_->model(), stats_);
+    ActivationStats stats(0);
+    EngineOptions options = engine_options_of(path_);
+    options.probe = &stats;
+    const auto watched = RIDGE_TRY(Engine::open(options));
+    RIDGE_TRY(read_task(*watched, stats, "data", texts_.data, windows(f_.windows)));
+    weights_ = column_weights(watched->model(), stats);
     return {};
   }
 
@@ -346,7 +348,6 @@ class Quantizer {
   QuantizeSource source_;
   int threads_ = f_.threads ? *f_.threads : std::min(static_cast<int>(usable_cpus().size()), kMostThreads);
   ThreadPool pool_;
-  ActivationStats stats_{0};
   std::unique_ptr<Engine> original_;
   Texts texts_;
   ColumnWeights weights_;

@@ -39,7 +39,7 @@ def leftovers(name):
 WORDS = ["--window", "32", "--windows", "4"]
 
 
-def test_one_type():
+def check_one_type():
     model, out = model_file("m.gguf"), os.path.join(T, "one.gguf")
     for kind in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"):
         r = run("quantize", model, "-o", out, "--type", kind, "--json")
@@ -61,7 +61,7 @@ def test_one_type():
     check(first[24:24 + end - begin + len(keys)] == old[begin:end] + keys, "metadata changed")
 
 
-def test_columns():
+def check_columns():
     """Rows of 96 columns: no type of 256 fits, and it is said."""
     model, out = model_file("narrow.gguf", dim=96, ffn=256), os.path.join(T, "narrow-out.gguf")
     r = run("quantize", model, "-o", out, "--type", "Q4_K", "--json", "--explain")
@@ -73,7 +73,7 @@ def test_columns():
     check(r.returncode == 0 and all(m["from"] == m["to"] for m in json.loads(r.stdout)["matrices"]), "it grew")
 
 
-def test_mix():
+def check_mix():
     model, words, out = model_file("m.gguf"), text(), os.path.join(T, "mix.gguf")
     r = run("quantize", model, "-o", out, "--bits", "4", "--data", words, "--json", "--explain", *WORDS)
     check(r.returncode == 0, r.stderr)
@@ -92,7 +92,7 @@ def test_mix():
     check(run("run", out, "-p", "Hello", "--raw", "-n", "2").returncode == 0, "the mix does not run")
 
 
-def test_divergence():
+def check_divergence():
     model, words, out = model_file("m.gguf"), text(), os.path.join(T, "kl.gguf")
     bytes_of = []
     for limit in (1e-4, 1e-2):
@@ -104,7 +104,7 @@ def test_divergence():
     check(bytes_of[1] <= bytes_of[0], bytes_of)
 
 
-def test_refused():
+def check_refused():
     model, words = model_file("m.gguf"), text()
     out = os.path.join(T, "refused.gguf")
     with open(out, "w") as old:
@@ -121,7 +121,7 @@ def test_refused():
     check(all(f == "refused.gguf" for f in leftovers("refused")), leftovers("refused"))
 
 
-def test_sums_and_maps():
+def check_sums_and_maps():
     model, words, out = model_file("m.gguf"), text(), os.path.join(T, "sums-out.gguf")
     sums, made = os.path.join(T, "sums.gguf"), os.path.join(T, "map.json")
     r = run("importance", model, "--data", words, "--imatrix", sums, "-o", made, "--window", "32", "--windows", "4")
@@ -136,7 +136,7 @@ def test_sums_and_maps():
     fails(3, ["quantize", model, "-o", out, "--bits", "3", "--map", words], "ridge importance")
 
 
-def test_no_numbers():
+def check_no_numbers():
     model = gguf_files.tiny(dim=256, ffn=256)
     bad = [t for t in model.tensors if t[0] == "blk.0.ffn_up.weight"][0]
     bad[3] = bad[3][:4 * 256 * 5 + 12] + struct.pack("<f", float("nan")) + bad[3][4 * 256 * 5 + 16:]
@@ -148,7 +148,7 @@ def test_no_numbers():
     check(leftovers("nan-out") == [], leftovers("nan-out"))
 
 
-def test_hostile():
+def check_hostile():
     model, words, out = model_file("m.gguf"), text(), os.path.join(T, "h.gguf")
     fails(2, ["quantize", model, "-o", out], "one of --type")
     fails(2, ["quantize", model, "-o", out, "--type", "Q4_K", "--bits", "4"], "one of --type")
@@ -176,7 +176,7 @@ def test_hostile():
     check(leftovers("h.gguf") == [], leftovers("h.gguf"))
 
 
-def test_no_room():
+def check_no_room():
     out = os.path.join(T, "room.gguf")
 
     def little():
@@ -189,4 +189,10 @@ def test_no_room():
         check(leftovers("room.gguf") == [], leftovers("room.gguf"))
 
 
-main(test_one_type, test_columns, test_mix, test_divergence, test_refused, test_sums_and_maps, test_no_numbers, test_hostile, test_no_room)
+def test_quantize():
+    for part in (check_one_type, check_columns, check_mix, check_divergence, check_refused, check_sums_and_maps, check_no_numbers,
+                 check_hostile, check_no_room):
+        part()
+
+
+main(test_quantize)
