@@ -31,6 +31,7 @@ Result<sim::DriverLock> parse_lock(const std::string& name);  // "none", "init",
 Result<void> sim_device(const SimFlags& flags);  // PROFILE.toml
 Result<void> sim_trace(const SimFlags& flags);   // recorded, or oracleGeneral
 Result<void> sim_model(const SimFlags& flags);   // a program
+Result<void> sim_tasks(const SimFlags& flags);   // traces of several tasks in turn, with pins by a map
 
 // The same on a machine of tiers, whose profile is the file `profile`.
 Result<void> sim_npu(const SimFlags& flags, const std::string& profile);
