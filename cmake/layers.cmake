@@ -2,7 +2,7 @@
 # too. What is not listed goes together with any other file of its layer, however the files are grouped.
 set(RIDGE_ALONE
     analyze/doctor analyze/roofline analyze/roofline_run analyze/roofs analyze/shape_model engine/image_forecast engine/phase
-    engine/spectrum format/gguf_writer format/safetensors format/safetensors_reader format/spool_file format/tokenizer_json
+    engine/spectrum format/safetensors format/safetensors_reader format/spool_file format/tokenizer_json
     machine/probe_memory memory/io_uring memory/request_book memory/row_gatherer memory/stream_slots model/compute_attention
     model/operators model/vae_planes plan/placement report/curve_chart report/doctor_report report/line_chart
     report/pass_times_report report/roofline_chart report/run_report report/sim_report report/trace_map sim/lifecycle

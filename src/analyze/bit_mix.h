@@ -43,7 +43,7 @@ struct BitMix {
 
 std::optional<BitMix> mix_under_bytes(std::span<const BitMatrix> matrices, uint64_t most_bytes);
 std::optional<BitMix> mix_under_loss(std::span<const BitMatrix> matrices, double most_loss);
-// Bytes of the smallest mix, and loss of the best.
+// Bytes of the smallest mix.
 uint64_t least_bytes(std::span<const BitMatrix> matrices);
 
 }  // namespace ridge

@@ -7,9 +7,9 @@
 #include <functional>
 #include <numeric>
 
+#include "analyze/tensor_rows.h"
 #include "base/units.h"
 #include "engine/state_file.h"
-#include "format/file_stream.h"
 #include "model/layers.h"
 
 namespace ridge {
@@ -81,13 +81,10 @@ using ColumnErrors = std::function<Result<std::vector<double>>(const GgufTensor&
 // row(r, w): the weights of row r.
 template <class Row>
 Result<void> for_each_row(const Model& model, const GgufTensor& t, const Row& row) {
-  FileStream in = RIDGE_TRY(FileStream::open(model.file().files()[t.file].path));
-  RIDGE_TRY(in.skip(t.offset));
-  std::vector<uint8_t> bytes(row_bytes(t.type, t.cols()));
+  TensorRows rows = RIDGE_TRY(TensorRows::open(model.file(), t));
   std::vector<float> w(t.cols());
   for (uint64_t r = 0; r < t.rows(); ++r) {
-    RIDGE_TRY(in.read(bytes.data(), bytes.size()));
-    type_info(t.type).dequantize(bytes.data(), w.data(), w.size());
+    RIDGE_TRY(rows.read(r, w.data()));
     row(r, std::span<const float>(w));
   }
   return {};
@@ -277,25 +274,19 @@ Result<void> read_task(Engine& engine, ActivationStats& stats, const std::string
   return {};
 }
 
-Imatrix imatrix_of(const Model& model, const ActivationStats& stats) {
+std::vector<ImatrixEntry> squares_by_tensor(const Model& model, const ActivationStats& stats) {
   const Program base = model.program_base();
-  Imatrix out;
-  for (const MapTask& t : stats.tasks()) {
-    out.datasets.push_back(t.name);
-    out.chunks += static_cast<uint32_t>(t.tokens);
-  }
-  out.chunk_tokens = 1;
   std::map<std::string, ImatrixEntry> entries;
   for (size_t i = 0; i < base.tensors.size(); ++i) {
     const std::string& name = base.tensors[i].name;
-    if (name.empty() || !name.starts_with("blk.")) continue;
+    if (name.empty()) continue;
     size_t stack = 1;
     while (i + stack < base.tensors.size() && base.tensors[i + stack].name.empty()) ++stack;
     ImatrixEntry e{.name = name, .columns = base.tensors[i].cols, .in_sum2 = {}, .counts = {}};
     bool met = false;
     for (size_t n = 0; n < stack; ++n) {
       const auto found = stats.squares().find(static_cast<TensorId>(i + n));
-      const bool here = found != stats.squares().end();
+      const bool here = found != stats.squares().end() && found->second.sum2.size() == e.columns;
       met = met || here;
       e.counts.push_back(here ? found->second.tokens : 0);
       if (here) {
@@ -306,7 +297,21 @@ Imatrix imatrix_of(const Model& model, const ActivationStats& stats) {
     }
     if (met) entries.emplace(name, std::move(e));
   }
-  for (auto& [name, entry] : entries) out.entries.push_back(std::move(entry));
+  std::vector<ImatrixEntry> out;
+  for (auto& [name, entry] : entries) out.push_back(std::move(entry));
+  return out;
+}
+
+Imatrix imatrix_of(const Model& model, const ActivationStats& stats) {
+  Imatrix out;
+  for (const MapTask& t : stats.tasks()) {
+    out.datasets.push_back(t.name);
+    out.chunks += static_cast<uint32_t>(t.tokens);
+  }
+  out.chunk_tokens = 1;
+  for (ImatrixEntry& e : squares_by_tensor(model, stats)) {
+    if (e.name.starts_with("blk.")) out.entries.push_back(std::move(e));
+  }
   return out;
 }
 

@@ -102,6 +102,8 @@ Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& 
 // out raises the divergence by to second order (LeCun et al. 1989, "Optimal Brain Damage"), by byte. Bad input: a
 // tensor that is missing, or of another shape.
 Result<ImportanceMap> importance_map(const Model& model, const ActivationStats& stats, const Safetensors& fisher);
+// Of every matrix that a token came by, by name; and those of `blk.*`, which is what llama.cpp's files hold.
+std::vector<ImatrixEntry> squares_by_tensor(const Model& model, const ActivationStats& stats);
 Imatrix imatrix_of(const Model& model, const ActivationStats& stats);
 
 struct LeftOut {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analyze/tensor_rows.h"
 #include "format/file_stream.h"
 #include "format/quote.h"
 #include "format/ridge_pack.h"
@@ -65,38 +66,16 @@ Result<void> check_interrupt(const QuantizeWork& work) {
   return io_error("stopped by Ctrl-C: nothing was written");
 }
 
-// Rows of a tensor as floats, forward only.
-class RowReader {
- public:
-  static Result<RowReader> open(const QuantizeSource& source, const GgufTensor& t) {
-    FileStream in = RIDGE_TRY(FileStream::open(source.file.files()[t.file].path));
-    RIDGE_TRY(in.skip(t.offset));
-    return RowReader(std::move(in), t);
-  }
-
-  // Row r, not before the last one; t.cols() floats.
-  Result<void> read(uint64_t r, float* out) {
-    RIDGE_TRY(in_.skip((r - next_) * bytes_.size()));
-    RIDGE_TRY(in_.read(bytes_.data(), bytes_.size()));
-    next_ = r + 1;
-    type_info(t_.type).dequantize(bytes_.data(), out, t_.cols());
-    const float* bad = std::find_if(out, out + t_.cols(), [](float v) { return !std::isfinite(v); });
-    if (bad == out + t_.cols()) return {};
-    return bad_input(
-        fmt::format("{}: tensor {}, row {}, column {} is {}: only finite weights can be quantised; convert "
-                    "the model anew",
-                    in_.name(), in_quotes(t_.name), r, bad - out, *bad),
-        t_.offset + r * bytes_.size());
-  }
-
- private:
-  RowReader(FileStream in, const GgufTensor& t) : in_(std::move(in)), t_(t), bytes_(row_bytes(t.type, t.cols())) {}
-
-  FileStream in_;
-  const GgufTensor& t_;
-  std::vector<uint8_t> bytes_;
-  uint64_t next_ = 0;
-};
+// Row r of a tensor; bad input where a value is not finite.
+Result<void> read_finite(const QuantizeSource& source, const GgufTensor& t, TensorRows& rows, uint64_t r, float* out) {
+  RIDGE_TRY(rows.read(r, out));
+  const float* bad = std::find_if(out, out + t.cols(), [](float v) { return !std::isfinite(v); });
+  if (bad == out + t.cols()) return {};
+  return bad_input(fmt::format("{}: tensor {}, row {}, column {} is {}: only finite weights can be quantised; convert "
+                               "the model anew",
+                               source.file.files()[t.file].path, in_quotes(t.name), r, bad - out, *bad),
+                   t.offset + r * row_bytes(t.type, t.cols()));
+}
 
 // Of a row; empty: all alike.
 std::span<const float> weights_of(const ColumnWeights& weights, const GgufTensor& t, uint64_t row) {
@@ -105,14 +84,19 @@ std::span<const float> weights_of(const ColumnWeights& weights, const GgufTensor
   return std::span(at->second).subspan(row / t.shape[1] * t.cols(), t.cols());
 }
 
-void add_weights(ColumnWeights& out, const std::string& name, std::vector<float> means, size_t columns) {
-  for (size_t at = 0; at < means.size(); at += columns) {
-    const auto begin = means.begin() + static_cast<ptrdiff_t>(at), end = begin + static_cast<ptrdiff_t>(columns);
-    const float mean = std::accumulate(begin, end, 0.0f) / static_cast<float>(columns);
+void add_weights(ColumnWeights& out, const ImatrixEntry& e) {
+  std::vector<float> means(e.in_sum2.size());
+  for (size_t i = 0; i < means.size(); ++i) {
+    const double count = e.counts[i / e.columns];
+    means[i] = count > 0 ? static_cast<float>(e.in_sum2[i] / count) : 0.0f;
+  }
+  for (size_t at = 0; at < means.size(); at += e.columns) {
+    const auto begin = means.begin() + static_cast<ptrdiff_t>(at), end = begin + static_cast<ptrdiff_t>(e.columns);
+    const float mean = std::accumulate(begin, end, 0.0f) / static_cast<float>(e.columns);
     const float least = mean > 0 ? 1e-4f * mean : 1.0f;
     for (auto w = begin; w != end; ++w) *w = std::max(*w, least);
   }
-  out[name] = std::move(means);
+  out[e.name] = std::move(means);
 }
 
 struct ErrorSums {
@@ -143,7 +127,7 @@ Result<BitMatrix> errors_of(const QuantizeSource& source, const GgufTensor& t, c
   for (uint64_t s = 0; s < stack; ++s) {
     for (uint64_t i = 0; i < each; ++i) rows.push_back(s * t.shape[1] + (2 * i + 1) * t.shape[1] / (2 * each));
   }
-  RowReader reader = RIDGE_TRY(RowReader::open(source, t));
+  TensorRows reader = RIDGE_TRY(TensorRows::open(source.file, t));
   // A sum for each row and type, added up in their order: the same for any number of threads.
   std::vector<ErrorSums> sums(rows.size() * types.size());
   constexpr size_t kAtOnce = 64;
@@ -151,7 +135,8 @@ Result<BitMatrix> errors_of(const QuantizeSource& source, const GgufTensor& t, c
   for (size_t begin = 0; begin < rows.size() && !types.empty(); begin += kAtOnce) {
     RIDGE_TRY(check_interrupt(work));
     const size_t count = std::min(kAtOnce, rows.size() - begin);
-    for (size_t i = 0; i < count; ++i) RIDGE_TRY(reader.read(rows[begin + i], x.data() + i * t.cols()));
+    for (size_t i = 0; i < count; ++i)
+      RIDGE_TRY(read_finite(source, t, reader, rows[begin + i], x.data() + i * t.cols()));
     work.pool->share(count, 1, [&](size_t first, size_t last, int) {
       std::vector<uint8_t> bytes;
       std::vector<float> back;
@@ -197,13 +182,13 @@ Result<void> fit_tensor(const QuantizeSource& source, const GgufTensor& from, co
   constexpr uint64_t kPieceFloats = 1 << 20;
   const size_t cols = from.cols(), row_size = row_bytes(to.type, cols);
   const uint64_t at_once = std::max<uint64_t>(1, kPieceFloats / cols);
-  RowReader reader = RIDGE_TRY(RowReader::open(source, from));
+  TensorRows reader = RIDGE_TRY(TensorRows::open(source.file, from));
   std::vector<float> x(at_once * cols);
   std::vector<uint8_t> bytes(at_once * row_size);
   for (uint64_t begin = 0; begin < from.rows(); begin += at_once) {
     RIDGE_TRY(check_interrupt(work));
     const uint64_t count = std::min(at_once, from.rows() - begin);
-    for (uint64_t i = 0; i < count; ++i) RIDGE_TRY(reader.read(begin + i, x.data() + i * cols));
+    for (uint64_t i = 0; i < count; ++i) RIDGE_TRY(read_finite(source, from, reader, begin + i, x.data() + i * cols));
     work.pool->share(count, 1, [&](size_t first, size_t last, int) {
       for (size_t i = first; i < last; ++i) {
         fit_row(to.type, {x.data() + i * cols, cols}, {.weights = weights_of(weights, from, begin + i)},
@@ -371,36 +356,14 @@ Result<ColumnWeights> column_weights(const QuantizeSource& source, const Imatrix
                                    in_quotes(e.name), e.columns, e.counts.size(), source.file.files().front().path,
                                    t != nullptr ? fmt::format("{} of {}", t->cols(), stack) : "no such tensor"));
     }
-    std::vector<float> means(e.in_sum2.size());
-    for (size_t i = 0; i < means.size(); ++i) {
-      const double count = e.counts[i / e.columns];
-      means[i] = count > 0 ? static_cast<float>(e.in_sum2[i] / count) : 0.0f;
-    }
-    add_weights(out, e.name, std::move(means), e.columns);
+    add_weights(out, e);
   }
   return out;
 }
 
 ColumnWeights column_weights(const Model& model, const ActivationStats& stats) {
-  const Program base = model.program_base();
   ColumnWeights out;
-  for (size_t i = 0; i < base.tensors.size(); ++i) {
-    const std::string& name = base.tensors[i].name;
-    if (name.empty()) continue;
-    const size_t columns = base.tensors[i].cols;
-    std::vector<float> means;
-    bool met = false;
-    for (size_t n = i; n == i || (n < base.tensors.size() && base.tensors[n].name.empty()); ++n) {
-      const auto found = stats.squares().find(static_cast<TensorId>(n));
-      const size_t at = means.size();
-      means.resize(at + columns, 0.0f);
-      if (found == stats.squares().end() || found->second.sum2.size() != columns) continue;
-      met = true;
-      for (size_t c = 0; c < columns; ++c)
-        means[at + c] = static_cast<float>(found->second.sum2[c] / found->second.tokens);
-    }
-    if (met) add_weights(out, name, std::move(means), columns);
-  }
+  for (const ImatrixEntry& e : squares_by_tensor(model, stats)) add_weights(out, e);
   return out;
 }
 

@@ -298,6 +298,16 @@ Result<void> require_utf8(std::string_view text, std::string_view what) {
                    bad);
 }
 
+Result<std::vector<TokenId>> tokens_of_file(const Engine& engine, const std::string& path) {
+  const std::string text = RIDGE_TRY(read_text(path));
+  RIDGE_TRY(require_utf8(text, path));
+  if (engine.tokenizer() == nullptr) {
+    return bad_input(
+        fmt::format("{}: has no tokenizer: the texts cannot be read", engine.model().file().metadata().where));
+  }
+  return engine.tokenizer()->encode(text, {.add_special = false, .parse_special = false});
+}
+
 const std::atomic<bool>& interrupt_flag() {
   static const bool installed = [] {
     struct sigaction action {};

@@ -86,6 +86,9 @@ Result<void> check_output(const std::string& path, std::string_view flag);
 Result<void> write_text(const std::string& path, std::string_view text);
 // Bad input with the byte offset if the text is no UTF-8.
 Result<void> require_utf8(std::string_view text, std::string_view what);
+// A text file in the tokens of an engine's model, as it stands there. Bad input: no UTF-8, or a model without a
+// tokenizer.
+Result<std::vector<TokenId>> tokens_of_file(const Engine& engine, const std::string& path);
 
 // Ctrl-C: the first sets the flag, a second one ends the program.
 const std::atomic<bool>& interrupt_flag();

@@ -63,12 +63,6 @@ Result<void> check_numbers(const Flags& f) {
   return in_range("--leave-out", f.leave_out, 0, 1 << 20);
 }
 
-Result<std::vector<TokenId>> tokens_of(const Engine& engine, const std::string& path) {
-  const std::string text = RIDGE_TRY(read_text(path));
-  RIDGE_TRY(require_utf8(text, path));
-  return engine.tokenizer()->encode(text, {.add_special = false, .parse_special = false});
-}
-
 std::string table(const ImportanceMap& map, const std::optional<LeaveOneOut>& left) {
   std::string text =
       fmt::format("{:<10} {:>7} {:>10}  {}\n", "", "blocks", "bytes", "chance of a touch by task: mean, least, most");
@@ -149,7 +143,7 @@ Result<std::optional<LeaveOneOut>> leave_out(const Flags& flags, EngineOptions o
   Ablation ablation;
   options.probe = &ablation;
   auto engine = RIDGE_TRY(Engine::open(options));
-  const std::vector<TokenId> ids = RIDGE_TRY(tokens_of(*engine, text.path));
+  const std::vector<TokenId> ids = RIDGE_TRY(tokens_of_file(*engine, text.path));
   return std::optional(
       RIDGE_TRY(leave_one_out(*engine, ablation, map, ids, windows, static_cast<uint32_t>(flags.leave_out))));
 }
@@ -171,10 +165,8 @@ Result<void> run(const Flags& flags) {
   ImportanceMap map;
   {
     auto engine = RIDGE_TRY(Engine::open(watched));
-    if (engine->tokenizer() == nullptr)
-      return bad_input(fmt::format("{}: has no tokenizer: the texts cannot be read", options.path));
     for (const TaskText& task : tasks) {
-      RIDGE_TRY(read_task(*engine, stats, task.name, RIDGE_TRY(tokens_of(*engine, task.path)), windows));
+      RIDGE_TRY(read_task(*engine, stats, task.name, RIDGE_TRY(tokens_of_file(*engine, task.path)), windows));
     }
     if (flags.fisher) {
       map = RIDGE_TRY(importance_map(engine->model(), stats, RIDGE_TRY(Safetensors::open(*flags.fisher))));

@@ -135,22 +135,14 @@ class Quantizer {
     return {.window = static_cast<uint32_t>(f_.window), .most_windows = static_cast<uint64_t>(most)};
   }
 
-  Result<std::vector<TokenId>> tokens_of(const std::string& name) {
-    const std::string text = RIDGE_TRY(read_text(name));
-    RIDGE_TRY(require_utf8(text, name));
-    if (original_->tokenizer() == nullptr)
-      return bad_input(fmt::format("{}: has no tokenizer: the texts cannot be read", path_));
-    return original_->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
-  }
-
   // Whole windows: three quarters to learn from, the rest to check on.
   Result<void> read_texts() {
     original_ = RIDGE_TRY(Engine::open(engine_options_of(path_)));
     const auto window = static_cast<size_t>(f_.window);
-    if (f_.check) texts_.check = RIDGE_TRY(tokens_of(*f_.check));
+    if (f_.check) texts_.check = RIDGE_TRY(tokens_of_file(*original_, *f_.check));
     if (f_.check && texts_.check.size() < window) return too_short(*f_.check, texts_.check.size(), 1);
     if (!f_.data) return {};
-    texts_.data = RIDGE_TRY(tokens_of(*f_.data));
+    texts_.data = RIDGE_TRY(tokens_of_file(*original_, *f_.data));
     const size_t count = texts_.data.size() / window, held = f_.check ? 0 : std::max<size_t>(1, count / 4);
     if (count < held + 1) return too_short(*f_.data, texts_.data.size(), held + 1);
     if (f_.check) return {};
@@ -177,10 +169,16 @@ class Quantizer {
     return {};
   }
 
+  // Of the matrices.
+  uint64_t all_elements() const {
+    uint64_t sum = 0;
+    for (const GgufTensor& t : outcome_.tensors) sum += t.elements();
+    return sum;
+  }
+
   // Errors of all types, and what they cost.
   Result<void> weigh_matrices() {
-    uint64_t elements = 0;
-    for (const GgufTensor& t : outcome_.tensors) elements += t.elements();
+    const uint64_t elements = all_elements();
     {
       Progress bar("trying types", elements, ProgressUnit::items);
       outcome_.matrices = RIDGE_TRY(measure_errors(source_, weights_, work(bar)));
@@ -232,8 +230,7 @@ class Quantizer {
   }
 
   Result<BitMix> mix_of_size() const {
-    uint64_t elements = 0;
-    for (const GgufTensor& t : outcome_.tensors) elements += t.elements();
+    const uint64_t elements = all_elements();
     const uint64_t other = other_bytes(), least = least_bytes(outcome_.matrices);
     const uint64_t room = wish_.bits ? static_cast<uint64_t>(*wish_.bits * static_cast<double>(elements) / 8)
                                      : *wish_.bytes - std::min(*wish_.bytes, other);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/units.h"
+#include "format/gguf_bytes.h"
 #include "format/gguf_reader.h"
 #include "format/quote.h"
 
@@ -14,23 +15,6 @@ namespace {
 
 constexpr uint64_t kLongestKey = 65'535;
 constexpr uint64_t kAnyLength = std::numeric_limits<uint64_t>::max();  // up to the end of the file
-
-// Numbers as in the format.
-enum ValueType : uint32_t {
-  kUint8 = 0,
-  kInt8 = 1,
-  kUint16 = 2,
-  kInt16 = 3,
-  kUint32 = 4,
-  kInt32 = 5,
-  kFloat32 = 6,
-  kBool = 7,
-  kString = 8,
-  kArray = 9,
-  kUint64 = 10,
-  kInt64 = 11,
-  kFloat64 = 12,
-};
 
 constexpr uint64_t kLargestInt64 = std::numeric_limits<int64_t>::max();
 
@@ -59,32 +43,32 @@ Result<void> GgufReader::read_metadata() {
 }
 
 Result<MetadataValue> GgufReader::read_value(uint32_t type) {
-  switch (type) {
-    case kUint8:
+  switch (static_cast<GgufValue>(type)) {
+    case GgufValue::u8:
       return integer(RIDGE_TRY(read_as<uint8_t>()));
-    case kInt8:
+    case GgufValue::i8:
       return signed_integer(RIDGE_TRY(read_as<int8_t>()));
-    case kUint16:
+    case GgufValue::u16:
       return integer(RIDGE_TRY(read_as<uint16_t>()));
-    case kInt16:
+    case GgufValue::i16:
       return signed_integer(RIDGE_TRY(read_as<int16_t>()));
-    case kUint32:
+    case GgufValue::u32:
       return integer(RIDGE_TRY(read_as<uint32_t>()));
-    case kInt32:
+    case GgufValue::i32:
       return signed_integer(RIDGE_TRY(read_as<int32_t>()));
-    case kFloat32:
+    case GgufValue::f32:
       return MetadataValue(std::in_place_type<double>, RIDGE_TRY(read_as<float>()));
-    case kBool:
+    case GgufValue::boolean:
       return read_bool();
-    case kString:
+    case GgufValue::string:
       return MetadataValue(RIDGE_TRY(read_string(kAnyLength, "bytes of a string")));
-    case kArray:
+    case GgufValue::array:
       return MetadataValue(RIDGE_TRY(read_array()));
-    case kUint64:
+    case GgufValue::u64:
       return integer(RIDGE_TRY(read_as<uint64_t>()));
-    case kInt64:
+    case GgufValue::i64:
       return signed_integer(RIDGE_TRY(read_as<int64_t>()));
-    case kFloat64:
+    case GgufValue::f64:
       return MetadataValue(std::in_place_type<double>, RIDGE_TRY(read_as<double>()));
     default:
       return damaged(fmt::format("has a value of type {}, expected 0 to 12", type));
@@ -100,32 +84,32 @@ Result<MetadataValue> GgufReader::read_bool() {
 Result<MetadataArray> GgufReader::read_array() {
   uint32_t type = RIDGE_TRY(read_as<uint32_t>());
   uint64_t count = RIDGE_TRY(read_as<uint64_t>());
-  switch (type) {
-    case kUint8:
+  switch (static_cast<GgufValue>(type)) {
+    case GgufValue::u8:
       return read_numbers<uint8_t, int32_t>(count);
-    case kInt8:
+    case GgufValue::i8:
       return read_numbers<int8_t, int32_t>(count);
-    case kUint16:
+    case GgufValue::u16:
       return read_numbers<uint16_t, int32_t>(count);
-    case kInt16:
+    case GgufValue::i16:
       return read_numbers<int16_t, int32_t>(count);
-    case kUint32:
+    case GgufValue::u32:
       return read_numbers<uint32_t, int64_t>(count);
-    case kInt32:
+    case GgufValue::i32:
       return read_numbers<int32_t, int32_t>(count);
-    case kFloat32:
+    case GgufValue::f32:
       return read_numbers<float, float>(count);
-    case kBool:
+    case GgufValue::boolean:
       return read_numbers<bool, int32_t>(count);
-    case kString:
+    case GgufValue::string:
       return read_strings(count);
-    case kArray:
+    case GgufValue::array:
       return damaged("is an array of arrays, which no model needs");
-    case kUint64:
+    case GgufValue::u64:
       return read_numbers<uint64_t, int64_t>(count);
-    case kInt64:
+    case GgufValue::i64:
       return read_numbers<int64_t, int64_t>(count);
-    case kFloat64:
+    case GgufValue::f64:
       return read_numbers<double, double>(count);
     default:
       return damaged(fmt::format("is an array of type {}, expected 0 to 12", type));

@@ -7,12 +7,14 @@
 #include <cstring>
 
 #include "format/file_stream.h"
+#include "format/gguf_bytes.h"
 
 namespace ridge {
 namespace {
 
-// Value types as in the format (gguf_reader.h), and the bytes of those of one size.
-constexpr uint32_t kRawUint32 = 4, kRawString = 8, kRawArray = 9;
+constexpr auto kRawString = static_cast<uint32_t>(GgufValue::string),
+               kRawArray = static_cast<uint32_t>(GgufValue::array);
+// Of those value types that have one size.
 constexpr std::array<uint8_t, 13> kRawBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 Error changed(const ByteStream& in) {
@@ -51,17 +53,6 @@ Result<void> take_array(ByteStream& in, std::string& out) {
   return {};
 }
 
-// Little-endian, as every machine is that Ridge runs on.
-template <class T>
-void append_raw(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void append_text(std::string& out, std::string_view text) {
-  append_raw<uint64_t>(out, text.size());
-  out.append(text);
-}
-
 }  // namespace
 
 Result<GgufRaw> GgufRaw::read(const Gguf& source) {
@@ -92,8 +83,8 @@ Result<GgufRaw> GgufRaw::read(const Gguf& source) {
 
 void GgufRaw::set(const std::string& key, uint32_t value) {
   std::string bytes;
-  append_raw(bytes, kRawUint32);
-  append_raw(bytes, value);
+  put(bytes, GgufValue::u32);
+  put(bytes, value);
   const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e.first == key; });
   if (at == entries_.end()) {
     entries_.emplace_back(key, bytes);
@@ -126,23 +117,14 @@ uint64_t GgufRaw::file_bytes(std::span<const GgufTensor> tensors) const {
 }
 
 std::string GgufRaw::header(std::span<const GgufTensor> tensors) const {
-  constexpr uint32_t kVersion = 3;  // 2 differs in nothing but big-endian files
   const uint64_t bytes = header_bytes(tensors);
-  std::string out = "GGUF";
-  append_raw(out, kVersion);
-  append_raw<uint64_t>(out, tensors.size());
-  append_raw<uint64_t>(out, entries_.size());
+  std::string out;
+  put_beginning(out, tensors.size(), entries_.size());
   for (const auto& [key, value] : entries_) {
-    append_text(out, key);
+    put_text(out, key);
     out += value;
   }
-  for (const GgufTensor& t : tensors) {
-    append_text(out, t.name);
-    append_raw(out, t.dims);
-    for (uint32_t d = 0; d < t.dims; ++d) append_raw(out, t.shape[d]);
-    append_raw(out, static_cast<uint32_t>(t.type));
-    append_raw<uint64_t>(out, t.offset - bytes);
-  }
+  for (const GgufTensor& t : tensors) put_tensor(out, t, t.offset - bytes);
   out.resize(bytes, '\0');
   return out;
 }
