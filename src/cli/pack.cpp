@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "analyze/neuron_order.h"
 #include "base/log.h"
@@ -14,7 +16,8 @@
 #include "cli/sim.h"
 #include "format/ridge_pack.h"
 #include "machine/cpu.h"
-#include "model/model.h"
+#include "model/anima.h"
+#include "model/image_files.h"
 #include "report/memory_map_report.h"
 #include "sim/memory_map.h"
 
@@ -26,6 +29,7 @@ constexpr const char* kExamples =
     "  ridge pack model.gguf                          (writes model.ridge beside it)\n"
     "  ridge pack model.gguf -o /fast/disk/model.ridge\n"
     "  ridge run model.ridge --memory 300M -p Hi\n"
+    "  ridge pack anima.safetensors                   (an image model; --bundle finds it)\n"
     "  ridge pack relu.gguf --map map.json            (of ridge importance -o)\n"
     "  ridge pack relu.gguf --map map.json --machine ethos-u85 --memory-map -\n"
     "  ridge pack --check model.ridge\n\n"
@@ -103,6 +107,40 @@ Result<std::optional<sim::NpuMachine>> machine_of(const Flags& flags) {
   return std::optional(RIDGE_TRY(sim::load_npu_machine(profile)));
 }
 
+// Which tensors of an image model become panels: names do not tell, passes do.
+using AsPanels = std::function<bool(const Gguf&, const GgufTensor&)>;
+Result<AsPanels> multiplied_by_images(const std::string& path) {
+  const auto anima = RIDGE_TRY(Anima::open(path));
+  const Program program = anima->program_base();
+  std::set<std::pair<uint32_t, uint64_t>> places;
+  for (const TensorId id : anima->multiplied()) {
+    const StoredTensor& t = program.tensors[id];
+    places.emplace(t.file, t.offset);
+  }
+  return AsPanels([places](const Gguf&, const GgufTensor& t) {
+    return packs_as_panels_alone(t) && places.contains({t.file, t.offset});
+  });
+}
+
+Result<void> refuse_for_images(const Flags& flags) {
+  const std::pair<const char*, bool> given[] = {{"--map", flags.map.has_value()},
+                                                {"--neurons", flags.neurons.has_value()},
+                                                {"--machine", flags.machine.has_value()}};
+  for (const auto& [name, is] : given) {
+    if (is)
+      return usage_error(
+          fmt::format("{} is for language models, and {} is an image model: leave it out", name, flags.model));
+  }
+  return {};
+}
+
+// model.gguf → model.ridge; of a model in parts the name before them: anima.safetensors.index.json → anima.ridge.
+std::string pack_name(const std::string& path) {
+  constexpr std::string_view kIndex = ".safetensors.index.json";
+  if (path.ends_with(kIndex)) return path.substr(0, path.size() - kIndex.size()) + ".ridge";
+  return std::filesystem::path(path).replace_extension(".ridge").string();
+}
+
 // What the machine's memories hold of the pack, by address.
 Result<void> tell_memory_map(const Flags& flags, const std::string& pack, const sim::NpuMachine& machine,
                              uint64_t align) {
@@ -153,16 +191,25 @@ Result<void> run(const Flags& flags) {
   const int threads = flags.threads ? RIDGE_TRY(thread_count(*flags.threads))
                                     : std::min(static_cast<int>(usable_cpus().size()), kMostThreads);
   if (RIDGE_TRY(is_ridge_pack(path))) return bad_input(fmt::format("{}: is a pack already", path));
-  std::string out = flags.out.value_or(std::filesystem::path(path).replace_extension(".ridge").string());
+  const std::string out = flags.out.value_or(pack_name(path));
   const std::optional<sim::NpuMachine> machine = RIDGE_TRY(machine_of(flags));
   KernelChoice kernels = RIDGE_TRY(choose_kernels({}));
   ThreadPool pool({.threads = threads, .cpus = {}});
-  Gguf source = RIDGE_TRY(Gguf::open(path));
+  const Gguf source = RIDGE_TRY(open_weights(path)).header;
+  const bool image = holds_diffusion(source);
+  if (is_safetensors(path) && !image) {
+    return bad_input(
+        fmt::format("{}: holds no diffusion transformer of Anima, of which alone safetensors are packed; "
+                    "give that, or a .gguf file",
+                    path));
+  }
+  if (image) RIDGE_TRY(refuse_for_images(flags));
   RIDGE_TRY(check_outputs(flags, out, source));
   const uint64_t row = machine ? std::max(machine->dram.row_bytes, machine->dram.burst_bytes) : kLeastBundle;
-  const uint32_t neurons = RIDGE_TRY(bundle_neurons(source, flags, row));
+  const uint32_t neurons = image ? 0 : RIDGE_TRY(bundle_neurons(source, flags, row));
   RidgePackOptions options{.pool = &pool, .pack = kernels.kernels.pack, .as_panels = {}, .bundle_neurons = neurons};
   if (machine) options.align = sim::pack_alignment(*machine);
+  if (image) options.as_panels = RIDGE_TRY(multiplied_by_images(path));
   options.orders = RIDGE_TRY(neuron_orders(source, path, flags, neurons));
   RIDGE_TRY(write_ridge_pack(source, out, options));
   if (neurons > 0) note(fmt::format("neurons lie in bundles of {}; those that rest are not read", neurons));
@@ -178,7 +225,9 @@ Result<void> run(const Flags& flags) {
 void add_pack(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("pack", "write a model's panel layout to a file");
-  command->add_option("MODEL", flags->model, "a GGUF file; with --check a .ridge pack")->type_name("")->required();
+  command->add_option("MODEL", flags->model, "GGUF, or safetensors of an image model; with --check a pack")
+      ->type_name("")
+      ->required();
   command->add_option("-o,--output", flags->out, "the pack (default: MODEL with .ridge)")->type_name("FILE");
   command->add_option("-t,--threads", flags->threads, "threads that rearrange (default: all)")->type_name("N");
   command->add_option("--neurons", flags->neurons, "ReLU models: neurons of a bundle; 0: no bundles")->type_name("N");

@@ -15,10 +15,19 @@ namespace fs = std::filesystem;
 
 enum class Part : uint8_t { none, model, text_encoder, vae };
 
+constexpr std::string_view kPackEnding = ".ridge";
+constexpr std::string_view kEndings[] = {".safetensors.index.json", ".safetensors", ".gguf", kPackEnding};
+
+// The name without what tells its format; empty where that is none of weights.
+std::string_view stem_of(std::string_view name) {
+  for (std::string_view ending : kEndings) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return {};
+}
+
 Part part_of(std::string_view name) {
-  const bool weights =
-      name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") || name.ends_with(".gguf");
-  if (!weights || name.find("-of-") != std::string_view::npos) return Part::none;
+  if (stem_of(name).empty() || name.find("-of-") != std::string_view::npos) return Part::none;
   if (name.find("vae") != std::string_view::npos) return Part::vae;
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -61,6 +70,10 @@ Result<ImageBundle> find_bundle(const std::string& folder) {
       if (name == "spiece.model" && bundle.tokenizer_t5.empty()) bundle.tokenizer_t5 = path;
       std::string* part = parts[static_cast<size_t>(part_of(name))];
       if (part == nullptr) continue;
+      if (!part->empty() && stem_of(*part) == stem_of(path)) {
+        if (path.ends_with(kPackEnding)) *part = path;
+        if (part->ends_with(kPackEnding)) continue;
+      }
       if (!part->empty()) {
         return bad_input(
             fmt::format("{}: {} and {} could both be meant; name the parts with --model, --text-encoder and "
@@ -70,7 +83,7 @@ Result<ImageBundle> find_bundle(const std::string& folder) {
       *part = path;
     }
   }
-  for (auto [part, what] : {std::pair(&bundle.model, "diffusion model (anima….safetensors or .gguf)"),
+  for (auto [part, what] : {std::pair(&bundle.model, "diffusion model (anima….safetensors, .gguf or .ridge)"),
                             std::pair(&bundle.text_encoder, "text encoder (qwen….safetensors or .gguf)"),
                             std::pair(&bundle.vae, "VAE (…vae….safetensors)")}) {
     if (part->empty()) return bad_input(fmt::format("{}: holds no {}", folder, what));

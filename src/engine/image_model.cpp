@@ -75,7 +75,7 @@ Result<std::unique_ptr<ImageModel>> ImageModel::open(const ImageOptions& options
   model->watch_.interrupted = options.interrupted;
   model->job_ = job;
   model->anima_ = RIDGE_TRY(Anima::open(options.model, options.loras));
-  model->qwen_ = RIDGE_TRY(Model::from_gguf(RIDGE_TRY(open_text_encoder(options.text_encoder))));
+  model->qwen_ = RIDGE_TRY(open_text_encoder(options.text_encoder));
   if (!options.vae.empty()) model->vae_ = RIDGE_TRY(Vae::open(options.vae, VaeSide::decoder));
   if (options.picture != nullptr) model->encoder_ = RIDGE_TRY(Vae::open(options.vae, VaeSide::encoder));
   RIDGE_TRY(model->check_job());

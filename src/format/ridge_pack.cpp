@@ -24,6 +24,8 @@
 #include "format/output_file.h"
 #include "format/quote.h"
 #include "format/ridge_pack_format.h"
+#include "format/safetensors_gguf.h"
+#include "format/safetensors_reader.h"
 
 namespace ridge {
 namespace {
@@ -37,8 +39,7 @@ int64_t modified_ns(const struct stat& info) {
   return static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
-// The header of a GGUF file that is embedded in a pack: a stream of the whole source, of which only the beginning is
-// here.
+// The header of a file that is embedded in a pack: a stream of the whole source, of which only the beginning is here.
 class EmbeddedHeader final : public ByteStream {
  public:
   EmbeddedHeader(std::span<const uint8_t> header, uint64_t source_bytes, const std::string& pack)
@@ -188,7 +189,20 @@ Result<void> RidgePackReader::check_fresh(const Source& source) const {
   return {};
 }
 
+// All sources are GGUF, or all are safetensors (of an image model): the first bytes tell.
 Result<Gguf> RidgePackReader::parse_sources() {
+  constexpr std::string_view kGgufMagic = "GGUF";
+  const std::span<const uint8_t> first = sources_.front().header;
+  const bool gguf =
+      first.size() >= kGgufMagic.size() && std::memcmp(first.data(), kGgufMagic.data(), kGgufMagic.size()) == 0;
+  if (!gguf) {
+    std::vector<Safetensors> parts;
+    for (const Source& source : sources_) {
+      EmbeddedHeader in(source.header, source.bytes, path_);
+      parts.push_back(RIDGE_TRY(SafetensorsReader(in).read()));
+    }
+    return as_gguf(RIDGE_TRY(SafetensorsReader::join(std::move(parts))));
+  }
   std::vector<Gguf> parts;
   for (const Source& source : sources_) {
     EmbeddedHeader in(source.header, source.bytes, path_);

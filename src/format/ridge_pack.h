@@ -1,6 +1,6 @@
-// `.ridge` packs: the weights of a GGUF model as panels, for those who stream the same model often. Saves the
-// rearranging of every pass and the odd offsets; the values are the same bit for bit. docs/pack-format.md has every
-// field.
+// `.ridge` packs: the weights of a model (GGUF, or an image model's safetensors) as panels, for those who stream the
+// same model often. Saves the rearranging of every pass and the odd offsets; the values are the same bit for bit.
+// docs/pack-format.md has every field.
 //
 // A pack holds the headers of its source verbatim, so it needs no other file. It refuses to be used when its source
 // lies beside it and was changed since. Not for: reading weights (memory/ does, as from any file).

@@ -110,18 +110,26 @@ Result<Safetensors> Safetensors::open_parts(const std::string& index_path) {
   }
   std::sort(index.parts.begin(), index.parts.end());
   const std::string folder = index_path.substr(0, index_path.rfind('/') + 1);  // "" where there is no slash
-  Safetensors all;
+  std::vector<Safetensors> parts;
   for (const std::string& part : index.parts) {
     if (part.find('/') != std::string::npos || !part.ends_with(".safetensors")) {
       return bad_input(fmt::format("{}: names the file {}, expected a .safetensors file beside it", index_path,
                                    ridge::in_quotes(part)));
     }
-    Safetensors one = RIDGE_TRY(read_file(folder + part));
+    parts.push_back(RIDGE_TRY(read_file(folder + part)));
+  }
+  return SafetensorsReader::join(std::move(parts));
+}
+
+Result<Safetensors> SafetensorsReader::join(std::vector<Safetensors> parts) {
+  Safetensors all;
+  for (Safetensors& one : parts) {
     for (SafeTensor& t : one.tensors_) {
       t.file = static_cast<uint32_t>(all.files_.size());
       all.tensors_.push_back(std::move(t));
     }
     all.files_.push_back(std::move(one.files_.front()));
+    one = {};
   }
   RIDGE_TRY(all.index_names());
   return all;

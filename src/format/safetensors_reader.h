@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "format/file_stream.h"
 #include "format/safetensors.h"
@@ -23,6 +24,9 @@ class SafetensorsReader {
 
   // The stream stands at its beginning.
   Result<Safetensors> read();
+
+  // The parts of a model, in order, become one. Bad input if two tensors have one name.
+  static Result<Safetensors> join(std::vector<Safetensors> parts);
 
  private:
   Result<void> read_header();

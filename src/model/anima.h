@@ -89,7 +89,8 @@ struct DenoisePass {
 
 class Anima : public Model {
  public:
-  // Safetensors (also in parts) or GGUF. Bad input names the tensor that is missing or has another shape.
+  // Safetensors (also in parts), GGUF or a pack of one of these. Bad input names the tensor that is missing or has
+  // another shape.
   static Result<std::unique_ptr<Anima>> open(const std::string& path, std::span<const LoraFile> loras = {});
   static Result<std::unique_ptr<Anima>> from_gguf(Gguf file, std::span<const LoraPair> loras = {});
 
@@ -102,6 +103,9 @@ class Anima : public Model {
   void blocks(Ops& ops, const DenoisePass& pass) const;
   void finish(Ops& ops, const DenoisePass& pass) const;
   void forward(Ops&) const override;  // there is no pass without its numbers: not called
+
+  // The tensors that a pass multiplies by: what a pack has as panels. The others, gathered(), are rows of a table.
+  std::vector<TensorId> multiplied() const;
 
   // Modulations scale by 1 + what the matrices give.
   void finish_modulations(Rows modulations) const;

@@ -36,8 +36,21 @@ uint32_t count_layers(const Gguf& file, std::string_view before) { return layers
 }  // namespace
 
 Result<std::unique_ptr<Anima>> Anima::open(const std::string& path, std::span<const LoraFile> loras) {
-  LoraSet set = RIDGE_TRY(add_loras(RIDGE_TRY(open_diffusion(path)), loras));
-  return from_gguf(std::move(set.file), set.pairs);
+  ModelFile file = RIDGE_TRY(open_diffusion(path));
+  LoraSet set = RIDGE_TRY(add_loras(std::move(file.header), loras));
+  auto anima = RIDGE_TRY(from_gguf(std::move(set.file), set.pairs));
+  anima->place_panels(file);
+  return anima;
+}
+
+std::vector<TensorId> Anima::multiplied() const {
+  std::vector<uint8_t> looked_up(tensors_.size());
+  for (TensorId id : gathered()) looked_up[id] = 1;
+  std::vector<TensorId> ids;
+  for (TensorId id = 0; id < tensors_.size(); ++id) {
+    if (looked_up[id] == 0) ids.push_back(id);
+  }
+  return ids;
 }
 
 Result<std::unique_ptr<Anima>> Anima::from_gguf(Gguf file, std::span<const LoraPair> loras) {

@@ -8,28 +8,10 @@
 #include <optional>
 
 #include "format/quote.h"
+#include "format/safetensors_gguf.h"
 
 namespace ridge {
 namespace {
-
-std::optional<Type> type_of(SafeType type) {
-  switch (type) {
-    case SafeType::F32:
-      return Type::F32;
-    case SafeType::F16:
-      return Type::F16;
-    case SafeType::BF16:
-      return Type::BF16;
-    default:
-      return std::nullopt;
-  }
-}
-
-// What tools write into weight files and no forward pass reads.
-bool is_no_weight(std::string_view name) {
-  return name.ends_with("_extra_state") || name.find("pos_embedder.") != std::string_view::npos ||
-         name.find("accum_") != std::string_view::npos;
-}
 
 // Tensor under its new names; where `rename` gives none, it is left out.
 template <class Rename>
@@ -43,11 +25,6 @@ Result<Gguf> renamed(const Gguf& file, Metadata metadata, const Rename& rename) 
   }
   metadata.where = file.metadata().where;
   return Gguf::assemble(std::move(metadata), std::move(tensors), {file.files().begin(), file.files().end()});
-}
-
-Result<Gguf> open_either(const std::string& path) {
-  if (!is_safetensors(path)) return Gguf::open(path);
-  return as_gguf(RIDGE_TRY(Safetensors::open(path)));
 }
 
 // ---- Qwen3 ----------------------------------------------------------------------------------------------------------
@@ -138,62 +115,52 @@ uint32_t layers_named(const Gguf& file, std::string_view before, std::string_vie
   return layers;
 }
 
-Result<Gguf> as_gguf(const Safetensors& file) {
-  std::vector<GgufTensor> tensors;
-  for (const SafeTensor& t : file.tensors()) {
-    GgufTensor out;
-    if (t.elements() == 0 || is_no_weight(t.name)) continue;
-    const std::optional<Type> type = type_of(t.type);
-    if (!type) {
-      return bad_input(
-          fmt::format("{}: tensor {} is of type {}, which Ridge cannot compute with; it knows BF16, F16 and "
-                      "F32: fetch it in one of these",
-                      file.files()[t.file].path, in_quotes(t.name), name_of(t.type)),
-          t.offset);
-    }
-    out.name = t.name;
-    out.type = *type;
-    out.dims = std::min<uint32_t>(t.dims, static_cast<uint32_t>(out.shape.size()));
-    // The row length first. What has more than four dimensions keeps the rows of its last one.
-    for (uint32_t d = 0; d < t.dims; ++d) {
-      const uint64_t n = t.shape[t.dims - 1 - d];
-      if (d < out.shape.size()) {
-        out.shape[d] = n;
-      } else {
-        out.shape.back() *= n;
-      }
-    }
-    out.file = t.file;
-    out.offset = t.offset;
-    out.bytes = t.bytes;
-    tensors.push_back(std::move(out));
-  }
-  std::vector<GgufFile> files;
-  for (const SafeFile& f : file.files()) files.push_back({f.path, f.bytes});
-  Metadata metadata;
-  metadata.where = file.where();
-  return Gguf::assemble(std::move(metadata), std::move(tensors), std::move(files));
+Result<ModelFile> open_weights(const std::string& path) {
+  if (!is_safetensors(path)) return open_model_file(path, Verify::data);
+  ModelFile file;
+  file.header = RIDGE_TRY(as_gguf(RIDGE_TRY(Safetensors::open(path))));
+  return file;
 }
 
-Result<Gguf> open_diffusion(const std::string& path) {
-  Gguf file = RIDGE_TRY(open_either(path));
+namespace {
+
+constexpr std::string_view kTakesPatchesIn = "x_embedder.proj.1.weight";
+
+std::optional<std::string> diffusion_name(std::string_view name) {
+  if (is_no_weight(name)) return std::nullopt;
+  for (std::string_view prefix : {"model.diffusion_model.", "diffusion_model.", "net."}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  return std::string(name);
+}
+
+}  // namespace
+
+bool holds_diffusion(const Gguf& file) {
+  return std::any_of(file.tensors().begin(), file.tensors().end(),
+                     [](const GgufTensor& t) { return diffusion_name(t.name) == kTakesPatchesIn; });
+}
+
+Result<ModelFile> open_diffusion(const std::string& path) {
+  const ModelFile file = RIDGE_TRY(open_weights(path));
   Metadata metadata;
   metadata.entries()["general.architecture"] = std::string("anima");
-  return renamed(file, std::move(metadata), [](std::string_view name) -> std::optional<std::string> {
-    if (is_no_weight(name)) return std::nullopt;
-    for (std::string_view prefix : {"model.diffusion_model.", "diffusion_model.", "net."}) {
-      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-    }
-    return std::string(name);
-  });
+  ModelFile named;
+  named.header = RIDGE_TRY(renamed(file.header, std::move(metadata), diffusion_name));
+  for (const std::string& name : file.panels) {
+    if (auto other = diffusion_name(name)) named.panels.push_back(std::move(*other));
+  }
+  std::sort(named.panels.begin(), named.panels.end());
+  return named;
 }
 
-Result<Gguf> open_text_encoder(const std::string& path) {
-  Gguf file = RIDGE_TRY(open_either(path));
-  if (!is_safetensors(path)) return file;
-  Gguf named = RIDGE_TRY(renamed(file, Metadata(), qwen_name));
+Result<std::unique_ptr<Model>> open_text_encoder(const std::string& path) {
+  if (!is_safetensors(path)) return Model::open(path);
+  const ModelFile file = RIDGE_TRY(open_weights(path));
+  const Gguf named = RIDGE_TRY(renamed(file.header, Metadata(), qwen_name));
   Metadata metadata = RIDGE_TRY(qwen_metadata(named));
-  return renamed(named, std::move(metadata), [](std::string_view name) { return std::optional<std::string>(name); });
+  return Model::from_gguf(RIDGE_TRY(
+      renamed(named, std::move(metadata), [](std::string_view name) { return std::optional<std::string>(name); })));
 }
 
 }  // namespace ridge

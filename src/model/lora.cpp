@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "format/quote.h"
 #include "format/safetensors.h"
-#include "model/image_files.h"
+#include "format/safetensors_gguf.h"
 
 namespace ridge {
 namespace {

@@ -52,9 +52,14 @@ Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelO
   ModelOptions with_bundles = options;
   with_bundles.bundles = file.bundles;
   auto model = RIDGE_TRY(from_gguf(std::move(file.header), with_bundles));
+  model->place_panels(file);
+  return model;
+}
+
+void Model::place_panels(const ModelFile& file) {
   const GgufTensor* named = nullptr;
-  for (StoredTensor& t : model->tensors_) {
-    if (!t.name.empty()) named = model->file_.find(t.name);
+  for (StoredTensor& t : tensors_) {
+    if (!t.name.empty()) named = file_.find(t.name);
     if (t.layout == Layout::panels) continue;  // in a bundle
     t.layout = file.layout(named->name);
     if (t.layout == Layout::rows) continue;
@@ -63,7 +68,6 @@ Result<std::unique_ptr<Model>> Model::open(const std::string& path, const ModelO
     const uint64_t rows_before = (t.offset - first) / row_bytes(t.type, t.cols);
     t.offset = first + panels_bytes(t.type, rows_before, t.cols);
   }
-  return model;
 }
 
 Program Model::program_base() const {

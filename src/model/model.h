@@ -104,6 +104,10 @@ class Model {
 
  protected:
   friend class ModelBuilder;
+  // Of a pack: which tensors lie as panels, and where the matrices of a stack begin then. `file` may have lost its
+  // header.
+  void place_panels(const struct ModelFile& file);
+
   ModelConfig config_;
   Gguf file_;
   std::vector<StoredTensor> tensors_;

@@ -2,6 +2,7 @@
 in BF16 or quantised, vectors and small matrices in F32, the encoder under llama.cpp's names."""
 import array
 import os
+import shutil
 import struct
 
 from gguf_files import Gguf
@@ -10,6 +11,7 @@ from picture_files import read_tensors
 
 MINI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../demo/anima-mini")
 OUT, AGAIN = os.path.join(T, "out.png"), os.path.join(T, "again.png")
+CACHE = {"XDG_CACHE_HOME": os.path.join(T, "cache")}
 F32, Q8_0, BF16 = 0, 8, 30
 SMALL = 1024  # elements; what has no more stays F32
 QWEN = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
@@ -104,6 +106,32 @@ def test_gguf():
     for extra in (["--threads", "1"], ["--isa", "avx2"], ["--io", "buffered"]):
         r = run(*way, AGAIN, "--model", mixed, *extra)
         check(r.returncode == 0 and read(AGAIN) == read(OUT), f"quantised, {extra}, gives other bytes: {r.stderr}")
+    # Packs of safetensors and of GGUF, resident and streamed; beside its source a bundle takes the pack.
+    folder = os.path.join(T, "mini")
+    shutil.copytree(MINI, folder)
+    source = os.path.join(folder, "anima-mini.safetensors")
+    pack = source.replace(".safetensors", ".ridge")
+    for model, packed in ((source, pack), (mixed, os.path.join(T, "anima-q8.ridge"))):
+        r = run("pack", model)
+        check(r.returncode == 0 and os.path.exists(packed), f"pack {model}: {r.stderr}")
+        run(*way, OUT, "--model", model)
+        for extra in ([], ["--memory", "40M"], ["--memory", "40M", "--isa", "avx2", "--threads", "1"]):
+            r = run(*way, AGAIN, "--model", packed, *extra, env=CACHE)
+            check(r.returncode == 0 and pixels(AGAIN) == pixels(OUT), f"a pack, {extra}, gives another picture: {r.stderr}")
+    run("pack", encoder)
+    r = run(*way, AGAIN, "--text-encoder", encoder.replace(".gguf", ".ridge"), env=CACHE)
+    run(*way, OUT)
+    check(r.returncode == 0 and pixels(AGAIN) == pixels(OUT), f"a pack of the encoder: {r.stderr}")
+    way[2] = folder
+    r = run(*way, AGAIN, env=CACHE)
+    check(r.returncode == 0 and b"anima-mini.ridge" in read(AGAIN), f"a bundle passes its pack over: {r.stderr}")
+    check(pixels(AGAIN) == pixels(OUT), "a bundle's pack gives another picture")
+    os.utime(source, (1, 1))
+    fails(3, [*way, AGAIN], "stale", env=CACHE)
+    os.remove(pack)
+    fails(3, ["pack", os.path.join(folder, "vae-mini.safetensors")], "no diffusion transformer")
+    for flag in (["--neurons", "16"], ["--machine", "ethos-u85"]):
+        fails(2, ["pack", plain, *flag], flag[0])
     # A block in the middle that is missing is no smaller model.
     holed = {n: t for n, t in dit.items() if ".blocks.1." not in n or "llm_adapter" in n}
     fails(3, [*way, AGAIN, "--model", save(convert(holed, anima_keys, lambda n: n.removeprefix("net.")), "holed.gguf")],

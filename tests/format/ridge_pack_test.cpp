@@ -15,8 +15,10 @@
 #include <random>
 
 #include "base/units.h"
+#include "format/safetensors_gguf.h"
 #include "tests/format/allocation_count.h"
 #include "tests/format/gguf_builder.h"
+#include "tests/format/safetensors_builder.h"
 #include "tests/temp_folder.h"
 
 namespace ridge {
@@ -28,6 +30,7 @@ using test::AllocationPeak;
 using test::Bytes;
 using test::GgufBuilder;
 using test::read_file;
+using test::SafetensorsBuilder;
 using test::TempFolder;
 using test::write_file;
 
@@ -89,6 +92,9 @@ class RidgePackTest : public ::testing::Test {
   void compare(const std::string& gguf_path) {
     auto gguf = Gguf::open(gguf_path);
     ASSERT_TRUE(gguf.ok());
+    compare(gguf);
+  }
+  void compare(const Result<Gguf>& gguf) {
     auto opened = open_ridge_pack(pack());
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     const RidgePack& p = opened.value();
@@ -155,6 +161,44 @@ TEST_F(RidgePackTest, ATiedEmbeddingIsTheHead) {
   write_pack();
   EXPECT_TRUE(open_ridge_pack(pack()).value().tensors[0].panels);
   compare(source());
+}
+
+// In two parts, with a tensor of no elements and what is no weight, which no pack has.
+TEST_F(RidgePackTest, OfSafetensors) {
+  SafetensorsBuilder first, second;
+  first.tensor("net.a.weight", "BF16", "[20, 24]", 960).tensor("net.none", "F32", "[0, 3]", 0);
+  first.tensor("net.pos_embedder.seq", "I64", "[4]", 32).tensor("net.norm.weight", "F32", "[24]", 96);
+  second.tensor("net.b.weight", "F32", "[3, 16, 5]", 960).tensor("net.table.weight", "F16", "[9, 8]", 144);
+  write_file(folder_ / "a-00001.safetensors", first.build());
+  write_file(folder_ / "a-00002.safetensors", second.build());
+  const std::string index = R"({"weight_map": {"x": "a-00001.safetensors", "y": "a-00002.safetensors"}})";
+  write_file(folder_ / "a.safetensors.index.json", Bytes(index.begin(), index.end()));
+
+  const Result<Gguf> source = as_gguf(Safetensors::open(folder_ / "a.safetensors.index.json").value());
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  auto chosen = [](const Gguf&, const GgufTensor& t) {
+    return packs_as_panels_alone(t) && t.name != "net.table.weight";
+  };
+  auto written = write_ridge_pack(source.value(), pack(), {.pool = &pool_, .as_panels = chosen});
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  compare(source);
+  EXPECT_TRUE(verify_ridge_pack(pack()).ok());
+  const RidgePack p = open_ridge_pack(pack()).value();
+  ASSERT_EQ(p.tensors.size(), 4u);
+  for (size_t i = 0; i < p.tensors.size(); ++i)
+    EXPECT_EQ(p.tensors[i].panels, p.gguf.tensors()[i].name.size() == std::strlen("net.a.weight"));
+
+  // The header of a source, damaged in any byte, is refused and crashes nothing.
+  const Bytes whole = read_file(pack());
+  uint64_t meta_bytes = 0;
+  std::memcpy(&meta_bytes, whole.data() + 24, sizeof meta_bytes);
+  for (size_t at = 0; at < meta_bytes; at += 7) {
+    change_byte(pack(), at);
+    EXPECT_FALSE(open_ridge_pack(pack()).ok()) << at;
+    write_file(pack(), whole);
+  }
+  write_file(folder_ / "a-00002.safetensors", first.build());
+  expect_refused("stale");
 }
 
 TEST_F(RidgePackTest, TheCallerMayChooseAndPack) {

@@ -8,10 +8,10 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "format/safetensors_gguf.h"
 #include "kernels/choose.h"
 #include "model/attend.h"
 #include "model/compute.h"
-#include "model/image_files.h"
 #include "model/outline.h"
 
 namespace ridge {
