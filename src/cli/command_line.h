@@ -19,6 +19,10 @@ class ParseError;
 
 namespace ridge::cli {
 
+// The last line of every help. One line, because that of the program has no room for two.
+inline constexpr const char* kExitCodes =
+    "Exit codes: 2 usage, 3 bad input, 4 does not fit, 5 I/O, 6 refused, 70 a bug.";
+
 // Gives every option of every command that takes a whole number (type name N or K), another number (X, FLOAT) or the
 // name of a file (FILE, FILES, DIR, MODEL) a look at its word: whole numbers in decimal that 64 bits hold, nothing
 // empty. CLI11 reads 010 as eight and takes a number that is too large for the largest there is.

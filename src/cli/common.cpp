@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/number_list.h"
 #include "base/units.h"
+#include "cli/command_line.h"
 #include "cli/model_store.h"
 #include "format/output_file.h"
 #include "format/quote.h"
@@ -49,8 +50,7 @@ void on_interrupt(int) {
 
 void on_run(CLI::App& command, Run run) {
   command.footer(command.get_footer() +
-                 "\n\nAlso: -v says more on stderr, -q only what went wrong; -V prints the version.\n"
-                 "Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.");
+                 "\n\nAlso: -v says more on stderr, -q only what went wrong; -V prints the version.\n" + kExitCodes);
   command.callback([run = std::move(run)] {
     Result<void> done = run();
     if (done.ok()) return;

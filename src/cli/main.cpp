@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
   app.fallthrough();
-  app.footer("Exit codes: 0 done, 2 usage, 3 bad input, 4 does not fit, 5 I/O, 70 a bug.");
+  app.footer(ridge::cli::kExitCodes);
   app.get_formatter()->column_width(26);
   bool verbose = false, quiet = false;
   app.add_flag("-v,--verbose", verbose, "say more on stderr");

@@ -26,11 +26,11 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  ridge pack model.gguf                          (writes model.ridge beside it)\n"
+    "  ridge pack model.gguf                      (writes model.ridge beside it)\n"
     "  ridge pack model.gguf -o /fast/disk/model.ridge\n"
     "  ridge run model.ridge --memory 300M -p Hi\n"
-    "  ridge pack anima.safetensors                   (an image model; --bundle finds it)\n"
-    "  ridge pack relu.gguf --map map.json            (of ridge importance -o)\n"
+    "  ridge pack anima.safetensors               (an image model; --bundle finds it)\n"
+    "  ridge pack relu.gguf --map map.json        (of ridge importance -o)\n"
     "  ridge pack relu.gguf --map map.json --machine ethos-u85 --memory-map -\n"
     "  ridge pack --check model.ridge\n\n"
     "A pack is never needed; it saves the rearranging of every pass under a budget.";
@@ -225,7 +225,7 @@ Result<void> run(const Flags& flags) {
 void add_pack(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("pack", "write a model's panel layout to a file");
-  command->add_option("MODEL", flags->model, "GGUF, or safetensors of an image model; with --check a pack")
+  command->add_option("MODEL", flags->model, "GGUF, or an image model's safetensors; --check: a pack")
       ->type_name("")
       ->required();
   command->add_option("-o,--output", flags->out, "the pack (default: MODEL with .ridge)")->type_name("FILE");
