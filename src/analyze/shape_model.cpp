@@ -8,6 +8,7 @@
 
 #include "model/layers.h"
 #include "model/mla.h"
+#include "tensor/type_names.h"
 
 namespace ridge {
 namespace {
@@ -198,13 +199,10 @@ struct Reader {
   Result<void> type(const char* key, Type& value) const {
     auto at = json.find(key);
     if (at == json.end()) return {};
-    for (const TypeInfo& t : all_types()) {
-      if (at->is_string() && at->get<std::string>() == t.name) {
-        value = t.type;
-        return {};
-      }
-    }
-    return wrong(where, fmt::format("'{}' is no type that Ridge knows, like \"Q8_0\"", key));
+    const std::optional<Type> named = at->is_string() ? type_named(at->get<std::string>()) : std::nullopt;
+    if (!named) return wrong(where, fmt::format("'{}' is no type that Ridge knows, like \"Q8_0\"", key));
+    value = *named;
+    return {};
   }
 };
 

@@ -11,6 +11,7 @@
 #include "report/npu_report.h"
 #include "sim/npu_machine.h"
 #include "sim/policy.h"
+#include "tensor/type_names.h"
 
 namespace ridge::cli {
 namespace {
@@ -73,11 +74,9 @@ Result<std::unique_ptr<Model>> shape_model(const std::string& input) {
   }
   if (colon == std::string::npos) return make_shape_model(*known);
   const std::string wish = words.substr(colon + 1);
-  const auto types = all_types();
-  auto type = std::find_if(types.begin(), types.end(), [&](const TypeInfo& t) { return t.name == wish; });
-  if (type == types.end())
-    return usage_error(fmt::format("{}: {} is not a type of weights, such as Q4_K", input, wish));
-  return make_shape_model(with_type(*known, type->type, type->type));
+  const std::optional<Type> type = type_named(wish);
+  if (!type) return usage_error(fmt::format("{}: {} is not a type of weights, such as Q4_K", input, wish));
+  return make_shape_model(with_type(*known, *type, *type));
 }
 
 Result<uint64_t> positions_of(const EngineFlags& flags, const Model& model) {

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "program/ir.h"
 #include "program/ir_line.h"
+#include "tensor/type_names.h"
 
 namespace ridge {
 namespace {
@@ -172,14 +173,13 @@ Result<void> IrReader::read_matrices(Line& line, IrBlock& block) const {
   const auto shapes = split(RIDGE_TRY(line.word("shape")), '+');
   if (types.size() != shapes.size()) return line.error("as many types as shapes are needed");
   for (size_t i = 0; i < types.size(); ++i) {
-    const auto all = all_types();
-    const auto type = std::find_if(all.begin(), all.end(), [&](const TypeInfo& t) { return t.name == types[i]; });
-    if (type == all.end()) return line.error("'type' is of no weights");
+    const std::optional<Type> type = type_named(types[i]);
+    if (!type) return line.error("'type' is of no weights");
     const size_t cross = shapes[i].find('x');
     if (cross == std::string_view::npos) return line.error("'shape' is not ROWSxCOLUMNS");
     const auto rows = number_in(shapes[i].substr(0, cross)), cols = number_in(shapes[i].substr(cross + 1));
     if (!rows || !cols || *rows > UINT32_MAX || *cols > UINT32_MAX) return line.error("'shape' is not ROWSxCOLUMNS");
-    block.matrices.push_back({type->type, static_cast<uint32_t>(*rows), static_cast<uint32_t>(*cols)});
+    block.matrices.push_back({*type, static_cast<uint32_t>(*rows), static_cast<uint32_t>(*cols)});
   }
   return {};
 }

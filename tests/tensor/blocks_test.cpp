@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tensor/half.h"
+#include "tensor/type_names.h"
 #include "tensor/types.h"
 
 namespace ridge {
@@ -65,6 +66,11 @@ TEST(Types, UnknownNumbersHaveNoRow) {
   for (uint32_t number : {4u, 5u, 9u, 15u, 31u, 40u, 1000u}) EXPECT_EQ(find_type(number), nullptr) << number;
   EXPECT_EQ(all_types().size(), 25u);
   for (const TypeInfo& info : all_types()) EXPECT_EQ(find_type(static_cast<uint32_t>(info.type)), &info);
+}
+
+TEST(Types, AreFoundByName) {
+  for (const TypeInfo& info : all_types()) EXPECT_EQ(type_named(info.name), info.type) << info.name;
+  for (const char* name : {"", "q4_K", "Q4_K ", "Q4", "F64"}) EXPECT_EQ(type_named(name), std::nullopt) << name;
 }
 
 TEST(Types, RowBytes) {
