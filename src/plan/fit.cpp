@@ -114,9 +114,10 @@ class Fitting {
     const uint64_t room = slot_room(program_, plan_.placement.pinned, SlotKind::on_demand);
     if (room == 0) return;
     ExpertDemand demand = expert_demand(program_);
-    // Pins of bundles would be chosen blindly; for experts one cache was not measured to be better.
-    const ExpertPolicy policy =
-        input_.expert_policy.value_or(demand.at_once > 0 ? ExpertPolicy::importance : ExpertPolicy::lru);
+    // What is asked for, else one cache for bundles, whose pins would be chosen blindly (for experts it was not
+    // measured to be better), else by the size of the cache.
+    std::optional<ExpertPolicy> policy = input_.expert_policy;
+    if (!policy && demand.at_once > 0) policy = ExpertPolicy::importance;
     demand.one_cache = policy == ExpertPolicy::importance;
     uint64_t capacity = left();
     if (input_.most_pinned) capacity = std::min(capacity, *input_.most_pinned);
@@ -127,6 +128,7 @@ class Fitting {
     } else {
       split.passing = passing_slots(demand, 0, room, capacity);
     }
+    if (policy) split.policy = *policy;
     apply(split, demand);
     // The account counts in steps of 2 MiB; an estimate that was too large by one is corrected.
     const uint32_t least = demand.one_cache ? 1 : demand.per_token;
@@ -142,9 +144,7 @@ class Fitting {
   void apply(const ExpertSplit& split, const ExpertDemand& demand) {
     plan_.placement.expert_cache = split.cache;
     plan_.placement.expert_slots = split.passing + split.cache * demand.layers;
-    plan_.placement.expert_policy = split.policy;
-    if (input_.expert_policy && split.cache > 0) plan_.placement.expert_policy = *input_.expert_policy;
-    if (split.cache == 0) plan_.placement.expert_policy = ExpertPolicy::lru;
+    plan_.placement.expert_policy = split.cache > 0 ? split.policy : ExpertPolicy::lru;
     // One cache for all layers has no share of a layer to be used beside what passes by.
     if (demand.at_once > 0 && plan_.placement.expert_policy == ExpertPolicy::importance) {
       plan_.placement.expert_slots = demand.at_once + split.cache * demand.layers;
