@@ -218,7 +218,15 @@ void ActivationStats::begin_task(const std::string& name) {
   for (Firing& f : firing_) f.groups.emplace_back(f.groups.front().size(), 0);
 }
 
+MapTask& ActivationStats::task() {
+  RIDGE_CHECK(!tasks_.empty(), "begin_task() comes before the passes that are counted");
+  return tasks_.back();
+}
+
+void ActivationStats::end_pass(uint64_t tokens) { task().tokens += tokens; }
+
 void ActivationStats::input(TensorId weight, Rows x) {
+  (void)task();
   Squares& s = squares_[weight];
   s.sum2.resize(x.cols);
   s.by_task.resize(tasks_.size());
@@ -231,6 +239,7 @@ void ActivationStats::input(TensorId weight, Rows x) {
 }
 
 void ActivationStats::gates(Rows g) {
+  (void)task();
   if (neurons_ == 0) return;
   if (layer_ == firing_.size()) {
     const size_t groups = (g.cols + neurons_ - 1) / neurons_;
@@ -265,6 +274,7 @@ Result<void> read_task(Engine& engine, ActivationStats& stats, const std::string
     for (uint32_t at = 0; at < windows.window;) {
       // A pass at a time, so that layers are counted from 0.
       const uint32_t n = std::min(engine.plan().batch, windows.window - at);
+      RIDGE_TRY(check_interrupt(windows));
       stats.begin_pass();
       RIDGE_TRY(engine.evaluate(ids.subspan(w * windows.window + at, n)));
       stats.end_pass(n);

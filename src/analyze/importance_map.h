@@ -60,9 +60,10 @@ class ActivationStats : public ProductProbe {
  public:
   explicit ActivationStats(uint32_t neurons) : neurons_(neurons) {}
 
+  // A pass belongs to a task: one without ends the program (check.h).
   void begin_task(const std::string& name);
   void begin_pass() { layer_ = 0; }
-  void end_pass(uint64_t tokens) { tasks_.back().tokens += tokens; }
+  void end_pass(uint64_t tokens);
   void input(TensorId weight, Rows x) override;
   void gates(Rows g) override;
 
@@ -81,6 +82,8 @@ class ActivationStats : public ProductProbe {
   uint32_t neurons() const { return neurons_; }
 
  private:
+  MapTask& task();
+
   uint32_t neurons_;  // of a group
   size_t layer_ = 0;  // of the next gates()
   std::map<TensorId, Squares> squares_;
@@ -89,6 +92,7 @@ class ActivationStats : public ProductProbe {
 };
 
 // Reads the text in windows, through an engine whose probe `stats` is. Bad input: fewer tokens than a window.
+// I/O error: interrupted.
 Result<void> read_task(Engine& engine, ActivationStats& stats, const std::string& name, std::span<const TokenId> ids,
                        const WindowOptions& windows);
 

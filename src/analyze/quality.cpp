@@ -61,6 +61,11 @@ std::vector<TokenId> window_tokens(const Engine& engine, std::span<const TokenId
 
 }  // namespace
 
+Result<void> check_interrupt(const WindowOptions& options) {
+  if (options.interrupted == nullptr || !options.interrupted->load()) return {};
+  return io_error("stopped by Ctrl-C");
+}
+
 double negative_log_likelihood(std::span<const float> logits, TokenId target) {
   return log_sum_exp(logits) - static_cast<double>(logits[static_cast<size_t>(target)]);
 }
@@ -83,6 +88,7 @@ Result<Likelihood> likelihood(Engine& engine, std::span<const TokenId> ids, cons
     engine.rewind(0);
     size_t position = 0;
     RIDGE_TRY(engine.evaluate_all(tokens, [&](std::span<const float> logits) -> Result<void> {
+      RIDGE_TRY(check_interrupt(options));
       size_t target = ++position;
       if (target >= options.window / 2 && target < tokens.size())
         mean.add(negative_log_likelihood(logits, tokens[target]));
@@ -106,6 +112,7 @@ Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const 
     reference.rewind(0);
     other.rewind(0);
     for (size_t at = 0; at < tokens.size(); at += kStep) {
+      RIDGE_TRY(check_interrupt(options));
       auto step = std::span(tokens).subspan(at, std::min(kStep, tokens.size() - at));
       std::vector<std::vector<float>> expected;
       RIDGE_TRY(reference.evaluate_all(step, [&](std::span<const float> row) -> Result<void> {

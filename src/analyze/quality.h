@@ -8,6 +8,7 @@
 //   l.nll ± l.standard_error; exp(l.nll) is the perplexity
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -20,7 +21,10 @@ namespace ridge {
 struct WindowOptions {
   uint32_t window = 512;
   uint64_t most_windows = UINT64_MAX;
+  const std::atomic<bool>* interrupted = nullptr;  // becomes true: the next pass is not begun
 };
+// I/O error if it became true.
+Result<void> check_interrupt(const WindowOptions& options);
 
 struct Likelihood {
   double nll = 0;             // mean negative log-likelihood, nats per token
@@ -28,7 +32,7 @@ struct Likelihood {
   uint64_t scored = 0, windows = 0;
 };
 
-// Bad input if the text is shorter than one window.
+// Bad input if the text is shorter than one window; I/O error: interrupted.
 Result<Likelihood> likelihood(Engine& engine, std::span<const TokenId> ids, const WindowOptions& options,
                               const std::function<void(uint64_t tokens, double nll)>& progress = {});
 
@@ -42,7 +46,8 @@ struct Divergence {
   uint64_t scored = 0;
 };
 
-// Pooled over all positions of the windows. Both engines read the same tokens, one pass after the other.
+// Pooled over all positions of the windows. Both engines read the same tokens, one pass after the other. Errors: those
+// of likelihood().
 Result<Divergence> divergence(Engine& reference, Engine& other, std::span<const TokenId> ids,
                               const WindowOptions& options,
                               const std::function<void(uint64_t tokens, double kl)>& progress = {});

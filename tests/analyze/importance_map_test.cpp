@@ -47,6 +47,14 @@ TEST(ImportanceMap, SumsSquaresByColumn) {
   EXPECT_EQ(squares.tokens, 2);
 }
 
+TEST(ImportanceMap, APassBeforeAnyTaskIsOurFault) {
+  std::vector<float> x = {1, 2};
+  const Rows rows(x.data(), 1, 2, 2);
+  EXPECT_EXIT(ActivationStats(0).input(7, rows), ::testing::ExitedWithCode(70), "begin_task");
+  EXPECT_EXIT(ActivationStats(2).gates(rows), ::testing::ExitedWithCode(70), "begin_task");
+  EXPECT_EXIT(ActivationStats(2).end_pass(1), ::testing::ExitedWithCode(70), "begin_task");
+}
+
 class MapFile : public ::testing::Test {
  protected:
   std::string path() const { return folder_ / "map.json"; }

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <vector>
+
+#include "analyze/importance_map.h"
 
 namespace ridge {
 namespace {
@@ -28,6 +32,27 @@ TEST(Quality, DivergenceOfTwoCoins) {
 TEST(Quality, AConstantAddedToLogitsChangesNothing) {
   std::array<float, 3> a{1, 2, 3}, b{101, 102, 103};
   EXPECT_NEAR(kl_divergence(a, b), 0, 1e-9);
+}
+
+TEST(Quality, AnInterruptComesBeforeTheNextPass) {
+  const EngineOptions options{
+      .path = RIDGE_TEST_DATA "/models/arcee.gguf", .context = 32, .threads = 1, .need_tokenizer = false};
+  auto engine = Engine::open(options), other = Engine::open(options);
+  ASSERT_TRUE(engine.ok() && other.ok());
+  const std::vector<TokenId> ids(64, 1);
+  std::atomic<bool> stop{true};
+  const WindowOptions windows{.window = 32, .interrupted = &stop};
+  ActivationStats stats(0);
+  const auto scored = likelihood(*engine.value(), ids, windows);
+  ASSERT_FALSE(scored.ok());
+  EXPECT_EQ(scored.error().code, ErrorCode::io);
+  EXPECT_LE(engine.value()->position(), 1u);
+  EXPECT_FALSE(divergence(*engine.value(), *other.value(), ids, windows).ok());
+  EXPECT_FALSE(read_task(*engine.value(), stats, "text", ids, windows).ok());
+  EXPECT_EQ(engine.value()->position(), 0u);
+  EXPECT_EQ(other.value()->position(), 0u);
+  stop = false;
+  EXPECT_TRUE(divergence(*engine.value(), *other.value(), ids, windows).ok());
 }
 
 }  // namespace
