@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/common.h"
+#include "cli/window_flags.h"
 #include "format/ridge_pack.h"
 #include "report/importance_chart.h"
 
@@ -28,7 +29,8 @@ struct Flags {
   EngineFlags engine;
   std::optional<std::string> data, out, svg, imatrix, from_imatrix, fisher;
   std::vector<std::string> tasks;
-  int64_t window = 256, windows = 8, neurons = 64, leave_out = 0;
+  WindowFlags windows;
+  int64_t neurons = 64, leave_out = 0;
   bool json = false;
 };
 
@@ -57,8 +59,6 @@ Result<void> check_numbers(const Flags& f) {
     if (value >= least && value <= most) return {};
     return usage_error(fmt::format("{} {} is no usable number: give {} to {}", flag, value, least, most));
   };
-  RIDGE_TRY(in_range("--window", f.window, 4, 1 << 20));
-  RIDGE_TRY(in_range("--windows", f.windows, 1, 1 << 20));
   RIDGE_TRY(in_range("--neurons", f.neurons, 1, 1 << 20));
   return in_range("--leave-out", f.leave_out, 0, 1 << 20);
 }
@@ -150,15 +150,14 @@ Result<std::optional<LeaveOneOut>> leave_out(const Flags& flags, EngineOptions o
 
 Result<void> run(const Flags& flags) {
   RIDGE_TRY(check_numbers(flags));
+  const WindowOptions windows = RIDGE_TRY(window_options(flags.windows));
   const std::vector<TaskText> tasks = RIDGE_TRY(task_texts(flags));
   RIDGE_TRY(check_outputs(flags));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
   if (RIDGE_TRY(is_ridge_pack(options.path)))
     return bad_input(fmt::format("{}: is a pack, whose weights are no rows: give the GGUF file", options.path));
-  options.default_context = static_cast<uint64_t>(flags.window);
+  options.default_context = windows.window;
   options.logits_rows = 16;
-  const WindowOptions windows{.window = static_cast<uint32_t>(flags.window),
-                              .most_windows = static_cast<uint64_t>(flags.windows)};
   ActivationStats stats(static_cast<uint32_t>(flags.neurons));
   EngineOptions watched = options;
   watched.probe = &stats;
@@ -206,10 +205,7 @@ void add_importance(CLI::App& app) {
   command->add_option("--neurons", flags->neurons, "ReLU models: neurons of a group")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
-  command->add_option("--windows", flags->windows, "of each text at most this many")
-      ->type_name("N")
-      ->capture_default_str();
+  add_window_flags(*command, flags->windows);
   command->add_option("--leave-out", flags->leave_out, "leave N blocks out, one at a time, to check")
       ->type_name("N")
       ->capture_default_str();

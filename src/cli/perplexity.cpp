@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/cache_flags.h"
 #include "cli/run.h"
+#include "cli/window_flags.h"
 
 namespace ridge::cli {
 namespace {
@@ -26,21 +27,20 @@ struct Flags {
   EngineFlags engine;
   CacheFlags cache;
   std::string file;
-  int64_t window = 512;
-  std::optional<int64_t> windows;
+  WindowFlags windows{.window = 512, .windows = {}};
   std::optional<std::string> record;
   bool kl = false, json = false;
 };
 
 constexpr uint32_t kLogitsRows = 16;
 // More windows than a text that is read (1 GiB) can have.
-constexpr int64_t kMostWindows = int64_t{1} << 30;
+constexpr uint64_t kMostWindows = uint64_t{1} << 30;
 
 // With --windows the rest of the text is of no use; 64 bytes a token is more than prose or code ever has.
-void keep_enough(std::string& text, const Flags& flags) {
+void keep_enough(std::string& text, const WindowOptions& windows) {
   constexpr uint64_t kMostBytesPerToken = 64;
-  if (!flags.windows || *flags.windows > kMostWindows) return;
-  uint64_t enough = static_cast<uint64_t>(*flags.windows * flags.window) * kMostBytesPerToken;
+  if (windows.most_windows > kMostWindows) return;
+  uint64_t enough = windows.most_windows * windows.window * kMostBytesPerToken;
   if (text.size() <= enough) return;
   while (enough > 0 && (static_cast<unsigned char>(text[enough]) & 0xc0) == 0x80) --enough;  // never inside a character
   text.resize(enough);
@@ -55,7 +55,7 @@ Result<EngineOptions> share_budget(const Flags& flags, EngineOptions& first) {
   exact.kv_type.reset();
   if (!flags.kl || !first.memory) return exact;
   constexpr uint64_t kSpread = kMiB;  // what the first engine leaves on the heap varies
-  const uint64_t contexts[] = {std::max<uint64_t>(first.context, static_cast<uint64_t>(flags.window))};
+  const uint64_t contexts[] = {std::max<uint64_t>(first.context, static_cast<uint64_t>(flags.windows.window))};
   const Engine::Needs other = RIDGE_TRY(Engine::needs(exact, contexts)).front();
   const uint64_t second = other.smallest - other.program + kSpread;
   const uint64_t least = RIDGE_TRY(Engine::needs(first, contexts)).front().smallest + second;
@@ -70,22 +70,16 @@ Result<EngineOptions> share_budget(const Flags& flags, EngineOptions& first) {
 }
 
 Result<void> run(const Flags& flags) {
-  constexpr int64_t kLeast = 4, kMost = 1 << 20;
-  if (flags.window < kLeast || flags.window > kMost) {
-    return usage_error(fmt::format("--window {} is no usable length: give {} to {}", flags.window, kLeast, kMost));
-  }
-  if (flags.windows && *flags.windows < 1) {
-    return usage_error(fmt::format("--windows {} is no usable number: give 1 or more", *flags.windows));
-  }
+  const WindowOptions window = RIDGE_TRY(window_options(flags.windows));
   EngineOptions options = RIDGE_TRY(engine_options(flags.engine));
-  options.default_context = static_cast<uint64_t>(flags.window);
+  options.default_context = window.window;
   RIDGE_TRY(apply(flags.cache, options));
   // Where the choice depends on what is there, and where it is recorded, a token at a time, as answers are written.
   options.logits_rows = flags.cache.mask_absent || flags.record ? 1 : kLogitsRows;
   options.record = flags.record.has_value();
   if (flags.record) RIDGE_TRY(check_output(*flags.record, "--record"));
   std::string text = RIDGE_TRY(read_text(flags.file));
-  keep_enough(text, flags);
+  keep_enough(text, window);
   options.text_bytes = text.size();
   RIDGE_TRY(require_utf8(text, flags.file));
   if (flags.kl && flags.cache.mask_absent)
@@ -95,8 +89,6 @@ Result<void> run(const Flags& flags) {
   tell_masking(*engine);
   if (flags.record) RIDGE_TRY(refuse_overwriting(*flags.record, *engine, options, "--record"));
   std::vector<TokenId> ids = engine->tokenizer()->encode(text, {.add_special = false, .parse_special = false});
-  WindowOptions window{.window = static_cast<uint32_t>(flags.window),
-                       .most_windows = flags.windows ? static_cast<uint64_t>(*flags.windows) : UINT64_MAX};
   uint64_t total = std::min<uint64_t>(ids.size() / window.window, window.most_windows) * window.window;
 
   Likelihood l;
@@ -160,8 +152,7 @@ void add_perplexity(CLI::App& app) {
   add_lora_flag(*command, flags->engine);
   add_cache_flags(*command, flags->cache);
   command->add_option("FILE", flags->file, "the text, - for standard input")->type_name("")->required();
-  command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
-  command->add_option("--windows", flags->windows, "at most this many windows")->type_name("N");
+  add_window_flags(*command, flags->windows);
   command->add_option("--record", flags->record, "write visited blocks; reads a token at a time")->type_name("FILE");
   command->add_flag("--kl", flags->kl, "also KL(exact ‖ the numerics chosen)");
   command->add_flag("--json", flags->json, "print one JSON object");
