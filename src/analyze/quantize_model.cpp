@@ -63,7 +63,7 @@ uint32_t file_type_of(const QuantizeSource& source, std::span<const Type> types)
 
 Result<void> check_interrupt(const QuantizeWork& work) {
   if (work.interrupted == nullptr || !work.interrupted->load()) return {};
-  return io_error("stopped by Ctrl-C: nothing was written");
+  return io_error("stopped by Ctrl-C");
 }
 
 // Row r of a tensor; bad input where a value is not finite.

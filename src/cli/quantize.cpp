@@ -13,8 +13,10 @@
 #include "base/progress.h"
 #include "base/units.h"
 #include "cli/common.h"
+#include "cli/window_flags.h"
 #include "machine/cpu.h"
 #include "tensor/quantize_fit.h"
+#include "tensor/type_names.h"
 
 namespace ridge::cli {
 namespace {
@@ -34,7 +36,7 @@ struct Flags {
   std::optional<std::string> type, size, map, imatrix, data, check, max_loss;
   std::optional<double> bits, max_kl;
   std::optional<int> threads;
-  int64_t window = 256, windows = 8;
+  WindowFlags windows;
   bool json = false, explain = false;
 };
 
@@ -43,13 +45,15 @@ struct Wish {
   std::optional<Type> type;
   std::optional<uint64_t> bytes;  // of the file
   std::optional<double> bits, max_kl, max_rise_percent;
+  WindowOptions windows;
 };
 
-Result<Type> type_named(const std::string& word) {
+Result<Type> fitted_type(const std::string& word) {
+  const std::optional<Type> type = type_named(word);
+  if (type && can_fit(*type)) return *type;
   std::string names;
   for (const TypeInfo& info : all_types()) {
     if (!can_fit(info.type)) continue;
-    if (info.name == word) return info.type;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
   }
   return usage_error(fmt::format("--type {} is no type that models are quantised to: give one of {}", word, names));
@@ -72,7 +76,7 @@ Result<Wish> wish_of(const Flags& f) {
   if ((f.map ? 1 : 0) + (f.imatrix ? 1 : 0) + (f.data ? 1 : 0) > 1)
     return usage_error("give one of --data, --imatrix and --map: each says what matters");
   Wish wish;
-  if (f.type) wish.type = RIDGE_TRY(type_named(*f.type));
+  if (f.type) wish.type = RIDGE_TRY(fitted_type(*f.type));
   if (f.type && f.map) return usage_error("--map chooses between types, and --type names one: leave one of them out");
   if (f.size) wish.bytes = RIDGE_TRY(parse_bytes(*f.size));
   if (f.bits && !(*f.bits > 0 && *f.bits <= 32))
@@ -86,11 +90,8 @@ Result<Wish> wish_of(const Flags& f) {
   if ((f.max_loss || f.max_kl) && !f.data && !f.check)
     return usage_error(
         fmt::format("{} needs a text to measure on: give --data or --check", f.max_loss ? "--max-loss" : "--max-kl"));
-  for (const auto& [flag, value, least] :
-       {std::tuple("--window", f.window, int64_t{4}), std::tuple("--windows", f.windows, int64_t{1})}) {
-    if (value < least || value > (1 << 20))
-      return usage_error(fmt::format("{} {} is no usable number: give {} to {}", flag, value, least, 1 << 20));
-  }
+  wish.windows = RIDGE_TRY(window_options(f.windows));
+  wish.windows.interrupted = &interrupt_flag();
   return wish;
 }
 
@@ -108,8 +109,20 @@ class Quantizer {
         pool_(ThreadPoolOptions{.threads = threads_, .cpus = {}}) {}
 
   Result<void> run() {
+    Result<OutputFile> made = make();
+    if (!made.ok() && interrupt_flag()) return io_error("stopped by Ctrl-C: nothing was written");
+    OutputFile file = RIDGE_TRY(std::move(made));
+    RIDGE_TRY(file.commit());
+    if (f_.explain) note_block(quantize_reasons(outcome_));
+    return print(f_.json ? quantize_json(outcome_) : quantize_table(outcome_));
+  }
+
+ private:
+  // Measured and within the limits; it has no name yet.
+  Result<OutputFile> make() {
     outcome_.model = path_;
     outcome_.output = f_.out;
+    outcome_.wish = wish_.type;
     outcome_.bytes_before = source_.file.files().front().bytes;
     for (size_t i : source_.matrices) outcome_.tensors.push_back(source_.file.tensors()[i]);
     if (f_.data || f_.check) RIDGE_TRY(read_texts());
@@ -117,28 +130,23 @@ class Quantizer {
     if (!wish_.type) RIDGE_TRY(weigh_matrices());
     std::optional<OutputFile> file = wish_.max_kl ? RIDGE_TRY(search()) : RIDGE_TRY(once());
     RIDGE_TRY(judge());
-    RIDGE_TRY(file->commit());
-    if (f_.explain) note_block(quantize_reasons(outcome_));
-    return print(f_.json ? quantize_json(outcome_) : quantize_table(outcome_));
+    RIDGE_CHECK(file.has_value(), "what no limit refuses was written");
+    return std::move(*file);
   }
 
- private:
   EngineOptions engine_options_of(const std::string& path) const {
     EngineOptions o;
     o.path = path;
     o.threads = threads_;
-    o.default_context = static_cast<uint64_t>(f_.window);
+    o.default_context = wish_.windows.window;
     o.logits_rows = 16;
     return o;
-  }
-  WindowOptions windows(int64_t most) const {
-    return {.window = static_cast<uint32_t>(f_.window), .most_windows = static_cast<uint64_t>(most)};
   }
 
   // Whole windows: three quarters to learn from, the rest to check on.
   Result<void> read_texts() {
     original_ = RIDGE_TRY(Engine::open(engine_options_of(path_)));
-    const auto window = static_cast<size_t>(f_.window);
+    const size_t window = wish_.windows.window;
     if (f_.check) texts_.check = RIDGE_TRY(tokens_of_file(*original_, *f_.check));
     if (f_.check && texts_.check.size() < window) return too_short(*f_.check, texts_.check.size(), 1);
     if (!f_.data) return {};
@@ -154,7 +162,7 @@ class Quantizer {
 
   Error too_short(const std::string& name, size_t tokens, size_t need) const {
     return bad_input(fmt::format("{}: the text has {}, fewer than {} of {}: give more text or a smaller --window", name,
-                                 counted(tokens, "token"), counted(need, "window"), f_.window));
+                                 counted(tokens, "token"), counted(need, "window"), wish_.windows.window));
   }
 
   Result<void> find_weights() {
@@ -164,7 +172,7 @@ class Quantizer {
     EngineOptions options = engine_options_of(path_);
     options.probe = &stats;
     const auto watched = RIDGE_TRY(Engine::open(options));
-    RIDGE_TRY(read_task(*watched, stats, "data", texts_.data, windows(f_.windows)));
+    RIDGE_TRY(read_task(*watched, stats, "data", texts_.data, wish_.windows));
     weights_ = column_weights(watched->model(), stats);
     return {};
   }
@@ -195,7 +203,11 @@ class Quantizer {
       return {};
     }
     Progress bar("measuring what errors cost", elements, ProgressUnit::items);
-    auto kl = [&](const std::string& model) -> Result<double> { return RIDGE_TRY(diverge(model, texts_.data, 1)).kl; };
+    WindowOptions one = wish_.windows;
+    one.most_windows = 1;
+    auto kl = [&](const std::string& model) -> Result<double> {
+      return RIDGE_TRY(diverge(model, texts_.data, one)).kl;
+    };
     outcome_.groups = RIDGE_TRY(measure_scales(source_, outcome_.matrices, weights_, kl, f_.out, work(bar)));
     outcome_.calibrated = true;
     return {};
@@ -205,11 +217,9 @@ class Quantizer {
     return {.pool = &pool_, .interrupted = &interrupt_flag(), .progress = [&bar](uint64_t n) { bar.advance(n); }};
   }
 
-  Result<Divergence> diverge(const std::string& model, std::span<const TokenId> ids, int64_t most) {
+  Result<Divergence> diverge(const std::string& model, std::span<const TokenId> ids, const WindowOptions& windows) {
     const auto other = RIDGE_TRY(Engine::open(engine_options_of(model)));
-    const auto d = RIDGE_TRY(divergence(*original_, *other, ids, windows(most)));
-    if (interrupt_flag()) return io_error("stopped by Ctrl-C: nothing was written");
-    return d;
+    return divergence(*original_, *other, ids, windows);
   }
 
   std::vector<Type> types_of(const BitMix& mix) const {
@@ -255,7 +265,7 @@ class Quantizer {
   }
 
   Result<void> measure(const OutputFile& file) {
-    outcome_.check = RIDGE_TRY(diverge(file.readable_path(), texts_.check, f_.windows));
+    outcome_.check = RIDGE_TRY(diverge(file.readable_path(), texts_.check, wish_.windows));
     return {};
   }
 
@@ -379,10 +389,7 @@ void add_quantize(CLI::App& app) {
   command->add_option("--map", flags->map, "what matters, of ridge importance -o")->type_name("FILE");
   command->add_option("--check", flags->check, "text to measure the outcome on")->type_name("FILE");
   command->add_option("--max-loss", flags->max_loss, "refuse a larger rise of perplexity, such as 5%")->type_name("P");
-  command->add_option("--window", flags->window, "tokens read at a time")->type_name("N")->capture_default_str();
-  command->add_option("--windows", flags->windows, "of each text at most this many")
-      ->type_name("N")
-      ->capture_default_str();
+  add_window_flags(*command, flags->windows);
   command->add_option("-t,--threads", flags->threads, "threads (default: all)")->type_name("N");
   command->add_flag("--explain", flags->explain, "a sentence for each matrix");
   command->add_flag("--json", flags->json, "print one JSON object");

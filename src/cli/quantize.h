@@ -15,6 +15,7 @@ namespace ridge::cli {
 struct QuantizeOutcome {
   std::string model, output;
   uint64_t bytes_before = 0, bytes_after = 0;
+  std::optional<Type> wish;         // one type for all
   std::vector<BitMatrix> matrices;  // with their errors; empty with one type for all
   std::vector<GgufTensor> tensors;  // of the matrices, as they were
   std::vector<Type> types;          // of the matrices, now

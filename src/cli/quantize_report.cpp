@@ -119,8 +119,9 @@ std::string quantize_reasons(const QuantizeOutcome& o) {
       const double error = error_of(o.matrices[i], o.types[i]);
       out += fmt::format(": {:.3g} % of its output's energy is lost", 100 * error);
       if (o.calibrated) out += fmt::format(", {:.3g} nats per token are expected of it", error * o.matrices[i].scale);
-    } else if (t.cols() % 256 != 0) {
-      out += fmt::format(": its {} columns are no multiple of 256", t.cols());
+    } else if (o.wish && o.types[i] != *o.wish) {
+      out += fmt::format(", not {}: its {} columns are no multiple of {}", type_info(*o.wish).name, t.cols(),
+                         type_info(*o.wish).block);
     }
     out += "\n";
   }

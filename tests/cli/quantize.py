@@ -2,11 +2,13 @@
 import json
 import os
 import resource
+import signal
 import struct
 import subprocess
+import time
 
 import gguf_files
-from harness import A, T, check, fails, main, run
+from harness import A, T, check, fails, main, read_logits, run
 
 
 def text(name="text.txt", repeat=40):
@@ -67,10 +69,14 @@ def check_columns():
     r = run("quantize", model, "-o", out, "--type", "Q4_K", "--json", "--explain")
     check(r.returncode == 0 and "another type" in r.stderr and "no multiple of 256" in r.stderr, r.stderr)
     kinds = {m["name"]: m["to"] for m in json.loads(r.stdout)["matrices"]}
+    check("attn_q.weight becomes Q4_0 instead of F32, not Q4_K: its 96 columns are no multiple of 256" in r.stderr, r.stderr)
+    check("ffn_down.weight becomes Q4_K instead of F32\n" in r.stderr, r.stderr)
     check(kinds["blk.0.ffn_down.weight"] == "Q4_K" and kinds["blk.0.attn_q.weight"] == "Q4_0", kinds)
     again = os.path.join(T, "narrow-again.gguf")
     r = run("quantize", out, "-o", again, "--type", "Q8_0", "--json")
     check(r.returncode == 0 and all(m["from"] == m["to"] for m in json.loads(r.stdout)["matrices"]), "it grew")
+    r = run("quantize", model, "-o", again, "--type", "Q8_0", "--explain")
+    check(r.returncode == 0 and "instead of F32\n" in r.stderr and "multiple" not in r.stderr, r.stderr)
 
 
 def check_mix():
@@ -176,6 +182,98 @@ def check_hostile():
     check(leftovers("h.gguf") == [], leftovers("h.gguf"))
 
 
+def check_split():
+    """Parts of a model: refused by whichever part is named, with what to do."""
+    whole, parts = gguf_files.tiny(dim=256, ffn=256), []
+    for n in range(2):
+        part = gguf_files.Gguf()
+        part.keys = {**(whole.keys if n == 0 else {}), "split.no": n, "split.count": 2, "split.tensors.count": len(whole.tensors)}
+        part.tensors = whole.tensors[n::2]
+        parts.append(os.path.join(T, f"parts-0000{n + 1}-of-00002.gguf"))
+        with open(parts[-1], "wb") as out:
+            out.write(part.bytes())
+    check(len(info(parts[0])["tensors"]) == len(whole.tensors), "the parts are no model")
+    out = os.path.join(T, "joined.gguf")
+    for part in parts:
+        for wish in (["--type", "Q4_K"], ["--bits", "4", "--data", text(), *WORDS]):
+            fails(3, ["quantize", part, "-o", out, *wish], "is one of 2 parts of a model: join them")
+    check(leftovers("joined") == [], leftovers("joined"))
+
+
+def check_stacks(model, out, wish):
+    r = run("quantize", model, "-o", out, *wish, "--json", *WORDS)
+    check(r.returncode == 0, f"{model} {wish}: {r.returncode} {r.stderr}")
+    if r.returncode != 0:
+        return None
+    said = json.loads(r.stdout)
+    before, after = ({t["name"]: t["type"] for t in info(path)["tensors"]} for path in (model, out))
+    stacks = {m["name"]: m["to"] for m in said["matrices"] if "_exps." in m["name"]}
+    check(len(stacks) >= 3 and stacks.items() <= after.items() and any(before[n] != after[n] for n in stacks), f"{model} {wish}: {stacks}")
+    routers = [n for n in before if "ffn_gate_inp" in n]
+    check(routers and all(before[n] == after[n] for n in routers), f"{model} {wish}: a router changed")
+    return said
+
+
+def logits(model):
+    path = os.path.join(T, "logits.npy")
+    check(run("logits", model, "--tokens", "1,2,3,5,8,13,21,34", "-o", path).returncode == 0, f"logits of {model}")
+    raw = read_logits(path)
+    return [v for v, in struct.iter_unpack("<f", raw[10 + struct.unpack("<H", raw[8:10])[0]:])]
+
+
+def check_experts():
+    """Stacks of experts get a type each, routers none; what is learnt of them has a row for every expert."""
+    words, sums, made = text(), os.path.join(T, "experts-sums.gguf"), os.path.join(T, "experts-map.json")
+    model, out = model_file("experts.gguf", experts=4), os.path.join(T, "experts-out.gguf")
+    r = run("importance", model, "--data", words, "--imatrix", sums, "-o", made, *WORDS)
+    check(r.returncode == 0, r.stderr)
+    for wish in (["--type", "Q6_K", "--check", words], ["--bits", "7", "--data", words], ["--max-kl", "0.01", "--data", words],
+                 ["--bits", "7", "--imatrix", sums, "--check", words], ["--bits", "7", "--map", made, "--check", words]):
+        said = check_stacks(model, out, wish)
+        check(said and 0 < said["check"]["kl"] < 1, f"{wish}: {said and said['check']}")
+    r = run("run", out, "-p", "Hello", "--raw", "-n", "4", "--temp", "0", "--ignore-eos", "--json")
+    check(r.returncode == 0 and len(json.loads(r.stdout)["tokens"]) == 4, r.stderr)
+    # Other architectures, without a tokenizer.
+    for model in (os.path.join(A.shared, "golden", "tiny", f"{name}.gguf") for name in ("olmoe", "qwen3moe", "gpt-oss")):
+        if os.path.exists(model) and check_stacks(model, out, ["--type", "Q8_0"]):
+            before, after = logits(model), logits(out)
+            off = max(abs(a - b) for a, b in zip(before, after))
+            check(len(before) == len(after) and 0 < off < 0.1 * max(map(abs, before)), f"{model}: logits are off by {off}")  # another expert: by 1
+
+
+def check_interrupt():
+    """Ctrl-C at ten moments, from the first on: exit code 130 and one line, the file that was there, nothing beside it."""
+    model, out, words = model_file("m.gguf"), os.path.join(T, "stop.gguf"), text("long.txt", 200)
+    command = [A.ridge, "quantize", model, "-o", out, "--max-kl", "0.001", "--data", words, "--window", "128"]
+    begin = time.monotonic()
+    check(subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0, "a run that nobody stops")
+    seconds = time.monotonic() - begin
+
+    def ready(process):
+        caught = [line for line in open(f"/proc/{process.pid}/status") if line.startswith("SigCgt")][0]
+        return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1
+
+    stopped = 0
+    for tenth in range(10):
+        with open(out, "w") as old:
+            old.write("old")
+        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while p.poll() is None and not ready(p):
+            time.sleep(0.001)
+        time.sleep(seconds * tenth / 10)
+        p.send_signal(signal.SIGINT)
+        shown, said = p.communicate(timeout=300)
+        check(p.returncode in (0, 130), f"Ctrl-C after {tenth} tenths: {p.returncode} {said}")  # 0: it was at its end already
+        if p.returncode == 130:
+            stopped += 1
+            check(said.splitlines() == ["ridge: stopped by Ctrl-C: nothing was written"] and shown == "", f"Ctrl-C: {said!r} {shown!r}")
+            check(open(out).read() == "old", "Ctrl-C: another file")
+        else:
+            check(info(out)["tensors"] != [], "Ctrl-C: half a file")
+        check(leftovers("stop") == ["stop.gguf"], leftovers("stop"))
+    check(stopped >= 5, f"Ctrl-C stopped {stopped} of 10 runs of {seconds:.2f} s")
+
+
 def check_no_room():
     out = os.path.join(T, "room.gguf")
 
@@ -191,7 +289,7 @@ def check_no_room():
 
 def test_quantize():
     for part in (check_one_type, check_columns, check_mix, check_divergence, check_refused, check_sums_and_maps, check_no_numbers,
-                 check_hostile, check_no_room):
+                 check_hostile, check_split, check_experts, check_interrupt, check_no_room):
         part()
 
 
