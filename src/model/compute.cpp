@@ -109,11 +109,13 @@ Rows Compute::embed(const Weight& table) {
   WorkTrace work(trace_, "embedding");
   Rows x = temp(table.cols);
   // The rope tables of the pass are made here, once for all layers.
-  for (const RopeTable& rope : model_.rope_tables()) {
-    Rows angles = temp(rope.config.rot);
-    RopeConfig config = rope.config;
-    if (rope.factors) config.pair_factors = model_.vector(rope.factors).data();
-    each_token(tokens(), [&](size_t t) { rope_table(config, shape().position + t, angles.row(t)); });
+  for (size_t kind = 0; kind < model_.rope_tables().size(); ++kind) {
+    const RopeConfig& config = model_.rope_tables()[kind].config;
+    Rows angles = temp(config.rot);
+    if (failed()) return x;
+    const std::span<const double> frequencies = model_.rope_frequencies(kind);
+    each_token(tokens(),
+               [&](size_t t) { rope_table(frequencies, config.magnitude, shape().position + t, angles.row(t)); });
     rope_.push_back(angles);
   }
   if (failed()) return x;
