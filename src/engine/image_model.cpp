@@ -197,6 +197,7 @@ DenoisePass ImageModel::denoise_pass(size_t sigma) const {
 
 void ImageModel::make_denoising_phases() {
   const uint32_t rows = static_cast<uint32_t>(patches_.rows);
+  const bool packed = kernels_.kernels.pack_activations != nullptr;
   auto outline = [this](Ops& ops) {
     return job_.hidden_states ? anima_->blocks(ops, denoise_pass(0)) : anima_->denoise(ops, denoise_pass(0));
   };
@@ -204,7 +205,7 @@ void ImageModel::make_denoising_phases() {
   denoise_machine_.times = options_.times;
   denoise_ = std::make_unique<Phase>(PhaseOptions{.name = "the diffusion transformer",
                                                   .model = anima_.get(),
-                                                  .shape = {.tokens = rows},
+                                                  .shape = {.tokens = rows, .packed = packed},
                                                   .outline = outline,
                                                   .attention_floats = attend_floats(shape().head_dim, pool_->size()),
                                                   .one_at_a_time = options_.load_run_release},
@@ -216,7 +217,7 @@ void ImageModel::make_denoising_phases() {
   last_machine_.most_pinned.reset();
   last_ = std::make_unique<Phase>(PhaseOptions{.name = "the last layer",
                                                .model = anima_.get(),
-                                               .shape = {.tokens = rows},
+                                               .shape = {.tokens = rows, .packed = packed},
                                                .outline = [this](Ops& ops) { anima_->finish(ops, denoise_pass(0)); }},
                                   last_machine_);
 }

@@ -14,11 +14,11 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-// Where many rows share a pass, each slice of a matrix costs a barrier and makes the kernels prepare all activations
-// anew. With 16 panels for each worker both are little (docs/measurements.md); two such slots take no more than a
-// sixteenth of the budget.
+// Where many rows share a pass, each slice of a matrix costs a barrier, and its workers read all activations. With 32
+// panels for each worker both are little (docs/measurements.md); larger slots, of which there are fewer, wait for
+// storage where much is streamed: a 128th of the budget at most.
 constexpr uint32_t kManyRows = 64;
-constexpr uint64_t kPanelsOfWorker = 16, kSlotShare = 32;
+constexpr uint64_t kPanelsOfWorker = 32, kSlotShare = 128;
 
 uint64_t least_slot(const Program& program, uint64_t workers, uint64_t budget) {
   uint64_t widest = 0;

@@ -40,8 +40,9 @@ constexpr auto kOpNames = std::to_array<const char*>({
     "layer_norm",
     "gelu",
     "add_scaled",
+    "pack_activations",
 });
-static_assert(kOpNames.size() == static_cast<size_t>(Op::add_scaled) + 1, "one name per operation");
+static_assert(kOpNames.size() == static_cast<size_t>(Op::pack_activations) + 1, "one name per operation");
 
 struct IsaRow {
   Isa isa;
@@ -163,20 +164,24 @@ class TableBuilder {
     set(Op::layer_norm, k.layer_norm);
     set(Op::gelu, k.gelu);
     set(Op::add_scaled, k.add_scaled);
+    // The reference serves tests alone: an ISA whose products read packed activations has a kernel of its own.
+    if (const Kernel* kernel = set(Op::pack_activations, k.pack_activations); kernel->isa == Isa::scalar)
+      k.pack_activations = nullptr;
     return std::move(choice_);
   }
 
  private:
   template <class Function>
-  void set(Op op, Type type, Function& slot) {
+  const Kernel* set(Op op, Type type, Function& slot) {
     const Kernel* kernel = pick(op, type, request_, features_, choice_.reasons);
     RIDGE_CHECK(kernel != nullptr, "every operation has a scalar kernel for every type");
     slot = reinterpret_cast<Function>(kernel->function);
     if (kernel->isa > choice_.kernels.isa) choice_.kernels.isa = kernel->isa;
+    return kernel;
   }
   template <class Function>
-  void set(Op op, Function& slot) {
-    set(op, Type::F32, slot);
+  const Kernel* set(Op op, Function& slot) {
+    return set(op, Type::F32, slot);
   }
 
   const KernelRequest& request_;

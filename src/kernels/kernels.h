@@ -57,6 +57,7 @@ struct MatmulArgs {
   Q8Rows x8;   // int8 path
   float* out;  // out[t * out_stride + r], overwritten
   size_t out_stride;
+  const float* x_packed;  // float path: x as pack_activations leaves it, or nullptr; x is given all the same
 };
 
 // How keys and values are kept. q8_0: blocks of 32 dimensions of one position, an f16 scale and 32 signed codes; the
@@ -117,6 +118,10 @@ size_t kv_bytes(KvType type, size_t dim);
 // Every function here obeys the contract above. n is any length; pointers need no alignment unless said.
 using MatmulFn = void (*)(const MatmulArgs&);
 using PackFn = void (*)(const PackArgs&);
+// Activations in the order in which products of many tokens read them, once for all calls that share them: tokens in
+// blocks of 12, of the rest 4 at a time, then what is left. A block of n tokens from token t on is [cols, n], at
+// packed + t · cols. A part of the tokens that begins at a multiple of 12 may be packed by itself.
+using PackActivationsFn = void (*)(const float* x, size_t x_stride, size_t tokens, size_t cols, float* packed);
 using DequantizePanelFn = void (*)(const uint8_t* panel, size_t cols, size_t col_begin, size_t col_count, float* out);
 using QuantizeFn = void (*)(const float* x, size_t n, int8_t* q, float* d, int32_t* sums);  // one row
 using RmsNormFn = void (*)(const float* x, const float* w, size_t n, float eps,
@@ -180,6 +185,7 @@ struct Kernels {
   LayerNormFn layer_norm;
   GeluFn gelu;
   AddScaledFn add_scaled;
+  PackActivationsFn pack_activations;  // nullptr where no product of this ISA reads them so
 };
 
 }  // namespace ridge

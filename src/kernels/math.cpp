@@ -1,5 +1,6 @@
 #include "kernels/math.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -84,29 +85,39 @@ Reduced reduce_angle(double x) {
   return {high, std::fma(-n, kHalfPiLow, t - high), static_cast<int64_t>(n)};
 }
 
-// sum of (−z)^k / (first · (first+1) · … )! from the term with `first`! on, `terms` terms.
-double alternating_series(double z, int first, int terms) {
+// 1/first!, 1/(first+2)!, …: factorials up to 18! are exact.
+template <int first, int terms>
+constexpr std::array<double, terms> reciprocal_factorials() {
+  static_assert(first + 2 * (terms - 1) <= 18);
+  std::array<double, terms> out{};
   double factorial = 1;
-  for (int k = 2; k <= first + 2 * (terms - 1); ++k) factorial *= k;
-  double p = 0;
-  for (int k = first + 2 * (terms - 1); k >= first; k -= 2) {
-    p = std::fma(p, -z, 1.0 / factorial);
-    factorial /= static_cast<double>(k) * (k - 1);
+  for (int k = 2; k <= first + 2 * (terms - 1); ++k) {
+    factorial *= k;
+    if (k >= first && (k - first) % 2 == 0) out[static_cast<size_t>(k - first) / 2] = 1.0 / factorial;
   }
+  return out;
+}
+
+// sum of (−z)^i / (first + 2i)! over `terms` terms.
+template <int first, int terms>
+double alternating_series(double z) {
+  constexpr std::array<double, terms> kFactors = reciprocal_factorials<first, terms>();
+  double p = 0;
+  for (size_t i = terms; i > 0; --i) p = std::fma(p, -z, kFactors[i - 1]);
   return p;
 }
 
 double sin_reduced(const Reduced& a) {
   const double r = a.high, z = r * r;
   // r − r³ (1/3! − …) with the first-order effect of the low part; terms to r^17.
-  const double cubic = -(r * z) * alternating_series(z, 3, 8);
+  const double cubic = -(r * z) * alternating_series<3, 8>(z);
   return r + (cubic + a.low * std::fma(-0.5, z, 1.0));
 }
 
 double cos_reduced(const Reduced& a) {
   const double r = a.high, z = r * r;
   const double half = 0.5 * z, w = 1 - half;
-  const double rest = z * z * alternating_series(z, 4, 8) - r * a.low;  // terms to r^18
+  const double rest = z * z * alternating_series<4, 8>(z) - r * a.low;  // terms to r^18
   return w + (((1 - w) - half) + rest);
 }
 

@@ -40,6 +40,7 @@ enum class Op : uint8_t {
   layer_norm,
   gelu,
   add_scaled,
+  pack_activations,
 };
 
 }  // namespace ridge

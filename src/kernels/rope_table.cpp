@@ -40,12 +40,22 @@ double rope_frequency(const RopeConfig& config, size_t pair) {
   return theta;
 }
 
-void rope_table(const RopeConfig& config, size_t position, float* cos_sin) {
-  for (size_t pair = 0; pair < config.rot / 2; ++pair) {
-    const double angle = static_cast<double>(position) * rope_frequency(config, pair);
-    cos_sin[2 * pair] = static_cast<float>(d_cos(angle) * config.magnitude);
-    cos_sin[2 * pair + 1] = static_cast<float>(d_sin(angle) * config.magnitude);
+std::vector<double> rope_frequencies(const RopeConfig& config) {
+  std::vector<double> out(config.rot / 2);
+  for (size_t pair = 0; pair < out.size(); ++pair) out[pair] = rope_frequency(config, pair);
+  return out;
+}
+
+void rope_table(std::span<const double> frequencies, double magnitude, size_t position, float* cos_sin) {
+  for (size_t pair = 0; pair < frequencies.size(); ++pair) {
+    const double angle = static_cast<double>(position) * frequencies[pair];
+    cos_sin[2 * pair] = static_cast<float>(d_cos(angle) * magnitude);
+    cos_sin[2 * pair + 1] = static_cast<float>(d_sin(angle) * magnitude);
   }
+}
+
+void rope_table(const RopeConfig& config, size_t position, float* cos_sin) {
+  rope_table(rope_frequencies(config), config.magnitude, position, cos_sin);
 }
 
 }  // namespace ridge

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 namespace ridge {
 
@@ -29,8 +31,11 @@ struct RopeConfig {
 
 // Radians per position of pair `pair` < rot / 2, all of the above but the magnitude included.
 double rope_frequency(const RopeConfig& config, size_t pair);
+std::vector<double> rope_frequencies(const RopeConfig& config);  // of all pairs
 
-// cos_sin: [rot]: cosine and sine of pair i at 2i and 2i + 1.
+// cos_sin: [rot]: cosine and sine of pair i at 2i and 2i + 1. Frequencies take ten times as long as the rest: who makes
+// many tables keeps them.
+void rope_table(std::span<const double> frequencies, double magnitude, size_t position, float* cos_sin);
 void rope_table(const RopeConfig& config, size_t position, float* cos_sin);
 
 }  // namespace ridge

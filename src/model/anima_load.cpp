@@ -225,8 +225,8 @@ void timestep_features(double t, std::span<float> out) {
 }
 
 void line_angles(Rows out) {
-  const RopeConfig config{.rot = out.cols};
-  for (size_t p = 0; p < out.rows; ++p) rope_table(config, p, out.row(p));
+  const std::vector<double> frequencies = rope_frequencies({.rot = out.cols});
+  for (size_t p = 0; p < out.rows; ++p) rope_table(frequencies, 1.0, p, out.row(p));
 }
 
 // Of head_dim / 2 pairs, a sixth of head_dim each belongs to row and column, and the first, the rest, to time. Rows and
@@ -234,7 +234,7 @@ void line_angles(Rows out) {
 void grid_angles(uint32_t height, uint32_t width, Rows out) {
   const size_t dim = out.cols / 6 * 2, time_pairs = (out.cols - 2 * dim) / 2;
   const double d = static_cast<double>(dim);
-  const RopeConfig config{.rot = dim, .base = 10000.0 * d_pow(4.0, d / (d - 2))};
+  const std::vector<double> frequencies = rope_frequencies({.rot = dim, .base = 10000.0 * d_pow(4.0, d / (d - 2))});
   for (uint32_t y = 0; y < height; ++y) {
     for (uint32_t x = 0; x < width; ++x) {
       float* row = out.row(size_t{y} * width + x);
@@ -242,8 +242,8 @@ void grid_angles(uint32_t height, uint32_t width, Rows out) {
         row[2 * pair] = 1;
         row[2 * pair + 1] = 0;
       }
-      rope_table(config, y, row + 2 * time_pairs);
-      rope_table(config, x, row + 2 * time_pairs + dim);
+      rope_table(frequencies, 1.0, y, row + 2 * time_pairs);
+      rope_table(frequencies, 1.0, x, row + 2 * time_pairs + dim);
     }
   }
 }

@@ -26,6 +26,10 @@ uint64_t rearranged_at_once(Type type, uint64_t cols, uint64_t tokens) {
   return std::clamp(tokens * cols * sizeof(float), kRearrangedAtOnce, kMostRearrangedAtOnce);
 }
 
+// Packed activations are shared out by tokens where a worker's share is at most so many panels and at least so many
+// tokens; in multiples of the 12 that lie together.
+constexpr size_t kFewPanels = 32, kManyTokens = 192, kTokenGrain = 48;
+
 // Kernels may read so far past the last panel.
 constexpr uint64_t kPanelOverread = 64;
 
@@ -105,11 +109,13 @@ Rows Compute::embed(const Weight& table) {
   WorkTrace work(trace_, "embedding");
   Rows x = temp(table.cols);
   // The rope tables of the pass are made here, once for all layers.
-  for (const RopeTable& rope : model_.rope_tables()) {
-    Rows angles = temp(rope.config.rot);
-    RopeConfig config = rope.config;
-    if (rope.factors) config.pair_factors = model_.vector(rope.factors).data();
-    each_token(tokens(), [&](size_t t) { rope_table(config, shape().position + t, angles.row(t)); });
+  for (size_t kind = 0; kind < model_.rope_tables().size(); ++kind) {
+    const RopeConfig& config = model_.rope_tables()[kind].config;
+    Rows angles = temp(config.rot);
+    if (failed()) return x;
+    const std::span<const double> frequencies = model_.rope_frequencies(kind);
+    each_token(tokens(),
+               [&](size_t t) { rope_table(frequencies, config.magnitude, shape().position + t, angles.row(t)); });
     rope_.push_back(angles);
   }
   if (failed()) return x;
@@ -236,7 +242,7 @@ void Compute::adapt(Rows x, const LinearPart& part) {
                       .cols = static_cast<uint32_t>(from.cols),
                       .out = to.data,
                       .out_stride = to.stride};
-      run_works({&work, 1}, from, {});
+      run_works({&work, 1}, {from});
     };
     multiply(x, a.down, low);
     each_token(x.rows, [&](size_t t) { m_.kernels->scale(a.scale, a.rank, low.row(t)); });
@@ -270,20 +276,32 @@ void Compute::product(Rows x, std::span<const LinearPart> parts) {
   const std::vector<Slice>& slices = m_.source->program().steps[step_++];
   if (failed()) return;
   Frame frame(*this);
-  Q8Rows x8{};
+  Activations in{x};
   for (const LinearPart& part : parts) {
     if (m_.probe != nullptr) m_.probe->input(part.weight.id, x);
   }
   for (const LinearPart& part : parts) {
-    if (x8.q == nullptr && uses_int8(part.weight.type, m_.exact)) x8 = quantize(x);
+    if (in.int8.q == nullptr && uses_int8(part.weight.type, m_.exact)) in.int8 = quantize(x);
+  }
+  for (const LinearPart& part : parts) {
+    if (in.packed == nullptr && packs_activations(x.rows, part.weight, m_.exact)) in.packed = pack_activations(x);
   }
   for (const Slice& slice : slices) {
-    auto done = run_slice(slice, parts, x, x8);
+    auto done = run_slice(slice, parts, in);
     if (!done.ok()) return fail(done.error());
   }
 }
 
-Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8) {
+const float* Compute::pack_activations(Rows x) {
+  constexpr size_t kBlock = 12;  // tokens that lie together
+  const Rows packed = temp(x.rows, x.cols);
+  m_.pool->split(x.rows, kBlock, [&](size_t begin, size_t end, int) {
+    m_.kernels->pack_activations(x.row(begin), x.stride, end - begin, x.cols, packed.data + begin * x.cols);
+  });
+  return packed.data;
+}
+
+Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> parts, const Activations& x) {
   trace_.between();
   if (!lease_.holds(slice.block)) {
     StageTimer timer(m_.profile, Stage::storage);
@@ -309,24 +327,36 @@ Result<void> Compute::run_slice(const Slice& slice, std::span<const LinearPart> 
                 .out = part->out.data + piece.row_begin,
                 .out_stride = part->out.stride};
   }
-  run_works({works, slice.piece_count}, x, x8);
+  run_works({works, slice.piece_count}, x);
   trace_.block(slice.block);
   return {};
 }
 
-// All panels of the slice, end to end, are shared out to the workers.
-void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
+// All panels of the slice, end to end, are shared out to the workers; or, of packed activations and few panels, the
+// tokens: then each worker reads its own and all panels, instead of all activations for each part of so few panels.
+void Compute::run_works(std::span<const Work> works, const Activations& x) {
   uint64_t bytes = 0, count = 0;
+  bool rearranged = false;
   for (const Work& w : works) {
     bytes += panels_bytes(w.type, w.rows, w.cols);
     count += panels_of(w.rows);
+    rearranged = rearranged || w.layout == Layout::rows;
   }
-  const Grain& g = x.rows == 1 ? kDecodeGrain : kPrefillGrain;
   const uint64_t workers = static_cast<uint64_t>(m_.pool->size());
+  if (x.packed != nullptr && !rearranged && count <= kFewPanels * workers && x.rows.rows >= kManyTokens * workers) {
+    return m_.pool->share(x.rows.rows, kTokenGrain, [&](size_t begin, size_t end, int) {
+      const Rows rows = x.rows.slice_rows(begin, end - begin);
+      for (Work work : works) {
+        work.out += begin * work.out_stride;
+        run_panels(work, 0, panels_of(work.rows), {rows, {}, x.packed + begin * rows.cols}, {});
+      }
+    });
+  }
+  const Grain& g = x.rows.rows == 1 ? kDecodeGrain : kPrefillGrain;
   const uint64_t share = bytes / workers;
   const uint64_t grain_bytes = std::clamp(share / g.pieces, g.least, g.most);
   uint64_t grain = std::max<uint64_t>(1, grain_bytes * count / std::max<uint64_t>(bytes, 1));
-  if (x.rows > 1) grain = std::max(grain, std::min(kPrefillPanels, count / workers / g.pieces));
+  if (x.rows.rows > 1) grain = std::max(grain, std::min(kPrefillPanels, count / workers / g.pieces));
   const size_t scratch = m_.panels.size() / workers;
   m_.pool->share(count, grain, [&](size_t begin, size_t end, int worker) {
     size_t start = 0;
@@ -334,7 +364,7 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
       size_t panels = panels_of(work.rows);
       size_t first = std::max(begin, start), last = std::min(end, start + panels);
       if (first < last) {
-        run_panels(work, first - start, last - start, x, x8,
+        run_panels(work, first - start, last - start, x,
                    m_.panels.subspan(static_cast<size_t>(worker) * scratch, scratch));
       }
       start += panels;
@@ -342,16 +372,17 @@ void Compute::run_works(std::span<const Work> works, Rows x, const Q8Rows& x8) {
   });
 }
 
-void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8,
+void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel, const Activations& x,
                          std::span<uint8_t> scratch) {
   size_t type = static_cast<size_t>(work.type);
   MatmulFn multiply = uses_int8(work.type, m_.exact) ? m_.kernels->matmul_q8[type] : m_.kernels->matmul_float[type];
   MatmulArgs args{};
   args.cols = work.cols;
-  args.tokens = x.rows;
-  args.x = x.data;
-  args.x_stride = x.stride;
-  args.x8 = x8;
+  args.tokens = x.rows.rows;
+  args.x = x.rows.data;
+  args.x_stride = x.rows.stride;
+  args.x8 = x.int8;
+  args.x_packed = x.packed;
   args.out_stride = work.out_stride;
   if (work.layout == Layout::panels) {
     args.panels = work.weights + first_panel * panel_bytes(work.type, work.cols);
@@ -362,9 +393,10 @@ void Compute::run_panels(const Work& work, size_t first_panel, size_t last_panel
   // Rows as the file has them: rearranged into this core's cache and used at once.
   const size_t stride = row_bytes(work.type, work.cols), panel = panel_bytes(work.type, work.cols);
   const size_t at_once =
-      x.rows == 1
+      args.tokens == 1
           ? 1
-          : std::max<size_t>(1, std::min(scratch.size(), rearranged_at_once(work.type, work.cols, x.rows)) / panel);
+          : std::max<size_t>(1,
+                             std::min(scratch.size(), rearranged_at_once(work.type, work.cols, args.tokens)) / panel);
   for (size_t p = first_panel; p < last_panel; p += at_once) {
     const size_t end = std::min(p + at_once, last_panel);
     for (size_t i = p; i < end; ++i) {

@@ -117,6 +117,12 @@ class Compute : public Ops {
   void run_expert(uint32_t expert, Rows x, std::span<const uint32_t> tokens, const ExpertMatrices& m, Gate gate,
                   const ExpertScratch& s, Rows out);
   // Groups of neurons that fire for any token of the pass, their blocks, and the right to use these.
+  // What a product multiplies by: rows, and what was made of them for the weights' kernels.
+  struct Activations {
+    Rows rows;
+    Q8Rows int8{};
+    const float* packed = nullptr;
+  };
   struct FiringGroups {
     std::span<const uint32_t> groups;
     std::span<const BlockId> blocks;
@@ -129,12 +135,13 @@ class Compute : public Ops {
   Rows gather_hidden(Rows gates, const NeuronGroups& m, std::span<const uint32_t> groups, const NeuronScratch& s);
   void lower(Rows hidden, const NeuronGroups& m, const FiringGroups& f, const NeuronScratch& s, Rows out);
   std::vector<float> factors_of_absent(const ExpertGroup& group) const;
-  bool run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
+  bool run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, const Activations& x);
   void add_bias(Rows x, VectorRef biases, uint32_t expert);
-  Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8);
-  void run_works(std::span<const Work> works, Rows x, const Q8Rows& x8);
-  void run_panels(const Work& work, size_t first_panel, size_t last_panel, Rows x, const Q8Rows& x8,
+  Result<void> run_slice(const Slice& slice, std::span<const LinearPart> parts, const Activations& x);
+  void run_works(std::span<const Work> works, const Activations& x);
+  void run_panels(const Work& work, size_t first_panel, size_t last_panel, const Activations& x,
                   std::span<uint8_t> scratch);
+  const float* pack_activations(Rows x);
   Result<LatentSlice> latent_slice(const LatentCall& call, const Slice& slice);
   void each_token(size_t tokens, FunctionRef<void(size_t token)> job);
 

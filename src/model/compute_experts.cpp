@@ -170,7 +170,7 @@ void Compute::run_expert(uint32_t expert, Rows x, std::span<const uint32_t> toke
       m_.probe->input(part.weight.id, x.slice_rows(tokens[i], 1));  // int8 inputs alone were picked, perhaps
     }
   }
-  if (!run_step(program.steps[step], parts, picked, picked8)) return;
+  if (!run_step(program.steps[step], parts, {picked, picked8})) return;
   add_bias(g, m.gate_bias, expert);
   add_bias(up, m.up_bias, expert);
   glu(gate, g, up);
@@ -179,14 +179,14 @@ void Compute::run_expert(uint32_t expert, Rows x, std::span<const uint32_t> toke
   const LinearPart down{.weight = of_expert(m.down, expert), .out = out};
   {
     StageTimer timer(m_.profile, Stage::product, m.down.id);
-    if (!run_step(program.steps[step + 1], {&down, 1}, g, s.hidden8)) return;
+    if (!run_step(program.steps[step + 1], {&down, 1}, {g, s.hidden8})) return;
   }
   add_bias(out, m.down_bias, expert);
 }
 
-bool Compute::run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, Rows x, const Q8Rows& x8) {
+bool Compute::run_step(std::span<const Slice> slices, std::span<const LinearPart> parts, const Activations& x) {
   for (const Slice& slice : slices) {
-    auto done = run_slice(slice, parts, x, x8);
+    auto done = run_slice(slice, parts, x);
     if (done.ok()) continue;
     fail(done.error());
     return false;

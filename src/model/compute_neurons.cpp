@@ -101,7 +101,7 @@ void Compute::raise(Rows x, const NeuronGroups& m, const FiringGroups& f, std::s
                      .out = up.data,
                      .out_stride = up.stride});
   }
-  run_works(works, x, s.x8);
+  run_works(works, {x, s.x8});
   if (!m.up_bias) return;
   const float* bias = model_.vector(m.up_bias).data();
   for (uint32_t i : places) {

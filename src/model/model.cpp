@@ -136,6 +136,12 @@ Result<void> Model::load_vectors(WeightSource& source) {
     std::iota(rows.begin(), rows.end(), 0);
     RIDGE_TRY(source.gather(v.id, rows, Matrix<float>(vectors_.data() + v.offset, v.rows, v.size)));
   }
+  rope_frequencies_.clear();
+  for (const RopeTable& rope : rope_tables_) {
+    RopeConfig config = rope.config;
+    if (rope.factors) config.pair_factors = vector(rope.factors).data();
+    rope_frequencies_.push_back(ridge::rope_frequencies(config));
+  }
   return {};
 }
 

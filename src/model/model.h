@@ -100,6 +100,8 @@ class Model {
   // Norms, biases and factors: read once through the source (its gather()), kept as floats; and the adapters.
   Result<void> load_vectors(WeightSource& source);
   uint64_t vector_bytes() const { return vector_floats_ * sizeof(float); }
+  // Of rope_tables()[table], with its factors; after load_vectors().
+  std::span<const double> rope_frequencies(size_t table) const { return rope_frequencies_[table]; }
   std::span<const float> vector(VectorRef ref) const { return {vectors_.data() + ref.offset, ref.size}; }
 
  protected:
@@ -126,6 +128,7 @@ class Model {
   std::vector<PendingVector> pending_vectors_;
   uint64_t vector_floats_ = 0;
   std::vector<float> vectors_;
+  std::vector<std::vector<double>> rope_frequencies_;
   AdapterSet adapters_;
 };
 

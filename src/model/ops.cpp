@@ -22,6 +22,11 @@ Rows Ops::temp(size_t rows, size_t width) {
   return Rows(workspace(offset, rows * stride), rows, width, stride);
 }
 
+bool Ops::packs_activations(size_t rows, const Weight& weight, bool exact) const {
+  constexpr size_t kLeastRows = 48, kLeastOutputs = 512;
+  return shape_.packed && rows >= kLeastRows && weight.rows >= kLeastOutputs && !uses_int8(weight.type, exact);
+}
+
 Q8Rows Ops::temp_q8(size_t rows, size_t cols) {
   size_t blocks = (cols + 31) / 32;
   Q8Rows out{};

@@ -54,6 +54,9 @@ struct PassShape {
   uint32_t outputs = 1;   // the last `outputs` tokens get logits; 0: the head is left out
   uint64_t position = 0;  // of the first token
   TokenRole role = TokenRole::prompt;
+  // Products of many rows by float weights pack their activations once for all their slices
+  // (Kernels::pack_activations), for as much room again. The results are the same.
+  bool packed = false;
 };
 
 // One output of a linear step: out = x · weightᵀ (+ bias).
@@ -221,6 +224,8 @@ class Ops {
 
   LatentTemps latent_temps(const LatentCall& call, bool exact);
 
+  // Whether a product of so many rows packs its activations (PassShape::packed): where they are read often.
+  bool packs_activations(size_t rows, const Weight& weight, bool exact) const;
   // int8 activations for [rows, cols], as quantize() fills them.
   Q8Rows temp_q8(size_t rows, size_t cols);
 
@@ -262,7 +267,7 @@ class Frame {
 };
 
 // Operations of kernels, by their number.
-using OpSet = std::bitset<static_cast<size_t>(Op::add_scaled) + 1>;
+using OpSet = std::bitset<static_cast<size_t>(Op::pack_activations) + 1>;
 
 // Floats that pack_keys() writes for a head: keys in panels of 16 positions, then values.
 size_t packed_floats(size_t rows, size_t head_dim);

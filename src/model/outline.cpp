@@ -183,10 +183,11 @@ void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
   for (const LinearPart& part : parts) adapt(x.rows, part.weight, op);
   Frame frame(*this);
   std::vector<Weight> weights;
-  bool int8 = false;
+  bool int8 = false, packed = false;
   for (const LinearPart& part : parts) {
     weights.push_back(part.weight);
     int8 = int8 || uses_int8(part.weight.type, options_.exact);
+    packed = packed || packs_activations(x.rows, part.weight, options_.exact);
     if (!part.bias) continue;
     use({Op::add});
     elementwise(op, 2 * x.rows * part.weight.rows, x.rows * part.weight.rows);
@@ -194,6 +195,10 @@ void Outline::linear(Rows x, std::initializer_list<LinearPart> parts) {
   if (int8) {
     use({Op::quantize});
     (void)temp_q8(x.rows, x.cols);
+  }
+  if (packed) {
+    use({Op::pack_activations});
+    (void)temp(x.rows, x.cols);
   }
   record(weights, x.rows, x.cols, op);
 }
@@ -206,6 +211,10 @@ void Outline::logits(Rows x, const Weight& head, float softcap) {
   if (uses_int8(head.type, options_.exact)) {
     use({Op::quantize});
     (void)temp_q8(outputs, x.cols);
+  }
+  if (packs_activations(outputs, head, options_.exact)) {
+    use({Op::pack_activations});
+    (void)temp(outputs, x.cols);
   }
   record({head}, outputs, x.cols, Operator::head);
   if (softcap <= 0) return;

@@ -10,10 +10,16 @@
 #include "kernels/choose.h"
 #include "machine/cpu.h"
 #include "tensor/panel.h"
+#include "tests/kernels/kernel_cases.h"
 #include "tests/tensor/random_blocks.h"
 
 namespace ridge {
 namespace {
+
+using test::for_each_kernel;
+using test::Random;
+using test::reference;
+using test::same_bytes;
 
 struct alignas(64) Line {
   uint8_t bytes[64];
@@ -68,7 +74,7 @@ struct Problem {
   }
 
   // Outputs [tokens, rows + 3]; the three extra columns must stay untouched.
-  std::vector<float> run(const Kernel& kernel, size_t tokens) {
+  std::vector<float> run(const Kernel& kernel, size_t tokens, const float* x_packed = nullptr) {
     std::vector<float> out(tokens * (rows + 3), kUntouched);
     MatmulArgs args = {};
     args.panels = panels.data()->bytes;
@@ -80,6 +86,7 @@ struct Problem {
     args.x8 = {q.data(), d.data(), sums.data(), q_stride, d_stride};
     args.out = out.data();
     args.out_stride = rows + 3;
+    args.x_packed = x_packed;
     reinterpret_cast<MatmulFn>(kernel.function)(args);
     return out;
   }
@@ -140,6 +147,44 @@ TEST_P(MatmulOfType, Q8EqualsScalar) {
 }
 
 TEST_P(MatmulOfType, FloatEqualsScalar) { expect_equal_to_scalar(Op::matmul_float, GetParam()); }
+
+// As many tokens as fill a round of what is packed for all calls, and twice that.
+TEST_P(MatmulOfType, PackedActivationsGiveTheSame) {
+  constexpr size_t kMany = 397;
+  Problem problem(GetParam(), 37, test_cols(GetParam()).back(), 11, kMany);
+  std::vector<float> packed(kMany * problem.cols);
+  for (const Kernel& kernel : kernels_of(Op::matmul_float, GetParam())) {
+    for (const size_t tokens : {1, 2, 7, 12, 47, 48, 137, 192, 205, 397}) {
+      reference<PackActivationsFn>(Op::pack_activations)(problem.x.data(), problem.cols, tokens, problem.cols,
+                                                         packed.data());
+      const std::vector<float> expected = problem.run(kernel, tokens), out = problem.run(kernel, tokens, packed.data());
+      ASSERT_EQ(std::memcmp(out.data(), expected.data(), 4 * out.size()), 0) << title(kernel, problem, tokens);
+    }
+  }
+}
+
+TEST(PackActivations, EqualsScalar) {
+  constexpr size_t kMost = 41, kStride = 531;
+  const std::vector<float> x = Random(5).vector(kMost * kStride);
+  for (const size_t cols : {1, 3, 16, 100, 257, 531}) {
+    for (size_t tokens = 1; tokens <= kMost; ++tokens) {
+      const auto pack = [&](PackActivationsFn fn, size_t begin, size_t end, std::vector<float>& out) {
+        fn(x.data() + begin * kStride, kStride, end - begin, cols, out.data() + begin * cols);
+      };
+      std::vector<float> want(tokens * cols + 16, kUntouched);
+      pack(reference<PackActivationsFn>(Op::pack_activations), 0, tokens, want);
+      for_each_kernel<PackActivationsFn>(Op::pack_activations, [&](PackActivationsFn fn) {
+        std::vector<float> whole(want.size(), kUntouched), parts = whole;
+        pack(fn, 0, tokens, whole);
+        EXPECT_TRUE(same_bytes(whole, want)) << tokens << " × " << cols;
+        const size_t cut = tokens / 2 / 12 * 12;  // by several workers
+        pack(fn, 0, cut, parts);
+        pack(fn, cut, tokens, parts);
+        EXPECT_TRUE(same_bytes(parts, want)) << tokens << " × " << cols << " in two parts";
+      });
+    }
+  }
+}
 
 // Columns beyond what a kernel's side buffers hold at once (decode: 131,072).
 TEST_P(MatmulOfType, VeryManyColumns) {

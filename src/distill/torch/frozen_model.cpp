@@ -232,8 +232,9 @@ void FrozenModel::make_rope(int64_t window) const {
   if (rope_factors_.defined()) rope.pair_factors = rope_factors_.data_ptr<float>();
   const auto rot = static_cast<int64_t>(rope.rot);
   torch::Tensor angles = torch::empty({window, rot});
+  const std::vector<double> frequencies = rope_frequencies(rope);
   for (int64_t t = 0; t < window; ++t) {
-    rope_table(rope, static_cast<size_t>(t), angles.data_ptr<float>() + t * rot);
+    rope_table(frequencies, rope.magnitude, static_cast<size_t>(t), angles.data_ptr<float>() + t * rot);
   }
   const torch::Tensor pairs = angles.reshape({window, rot / 2, 2});
   cos_ = pairs.select(-1, 0).contiguous();

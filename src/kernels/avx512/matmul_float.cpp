@@ -3,8 +3,8 @@
 //
 // A chunk of columns of a panel becomes floats in L1 (F32 panels are used where they lie); then one fused multiply-add
 // per weight and token. One token: two panels side by side, as one chain of additions would wait for itself. More
-// tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours: 87 %
-// of the multiply-add peak of an EPYC (Zen 4) where many rows share a call, as packing is done for each call.
+// tokens: 12 × 32 accumulators in registers, the activations packed so that a column's 12 values are neighbours: once
+// for all calls (pack_activations), or by each call for itself.
 #include "kernels/avx512/low_bit_tiles.h"
 #include "kernels/avx512/matmul_tiles.h"
 #include "kernels/avx512/vec.h"
@@ -21,6 +21,8 @@ constexpr size_t kPrefetchBytes = 1024;  // how far decode reads ahead
 // columns: 5 % slower, as accumulators are stored and loaded twice as often. By 96 tokens: no faster.)
 constexpr size_t kChunkColumns = 256;
 constexpr size_t kFloatTokens = 48, kQuantTokens = 24;
+// Of activations that are packed already: as many as L2 holds beside the next ones, multiples of kTokenBlock.
+constexpr size_t kPackedTokens = 192;
 
 struct alignas(64) Floats {
   float values[kChunkColumns * kPanelRows];  // [column, row]
@@ -281,13 +283,12 @@ RIDGE_INLINE void pack_block(const float* x, size_t stride, size_t columns, floa
   }
 }
 
-// A block of n tokens that begins at token t lies at packed + t · kChunkColumns.
+// A block of n tokens that begins at token t lies at packed + t · columns.
 void pack_activations(const float* x, size_t stride, size_t tokens, size_t columns, float* packed) {
-  for_blocks(tokens,
-             [&]<int n>(size_t t) { pack_block<n>(x + t * stride, stride, columns, packed + t * kChunkColumns); });
+  for_blocks(tokens, [&]<int n>(size_t t) { pack_block<n>(x + t * stride, stride, columns, packed + t * columns); });
 }
 
-// Activations that are packed next, fetched into L2 while the present ones are multiplied: they are short pieces of
+// Activations that are needed next, fetched into L2 while the present ones are multiplied: they are short pieces of
 // many rows, which no hardware follows.
 struct NextActivations {
   const float* x;
@@ -302,9 +303,11 @@ struct NextActivations {
   }
 };
 
-// Which tokens and columns of a product are computed now; the activations are packed.
+// Which tokens and columns of a product are computed now. Their activations are packed: those of a block of n tokens
+// from `token` + t on lie at packed + t · per_token + n · first_column.
 struct Chunk {
   const float* packed;
+  size_t per_token, first_column;
   size_t token, tokens, col, count;
   size_t fetched_lines;  // of the next activations, by each block of tokens
 };
@@ -349,7 +352,8 @@ RIDGE_INLINE void multiply_panels(const MatmulArgs& args, const Chunk& chunk, si
       block[p].out += t * args.out_stride;
     }
     next.fetch(chunk.fetched_lines);
-    multiply_block<panels, n>(w, chunk.count, chunk.packed + t * kChunkColumns, block, ahead);
+    const float* x = chunk.packed + t * chunk.per_token + n * chunk.first_column;
+    multiply_block<panels, n>(w, chunk.count, x, block, ahead);
   });
 }
 
@@ -362,6 +366,12 @@ NextActivations next_activations(const MatmulArgs& args, const Chunk& chunk, siz
     tokens = args.tokens - token < most_tokens ? args.tokens - token : most_tokens;
   }
   const size_t columns = args.cols - col < kChunkColumns ? args.cols - col : kChunkColumns;
+  if (args.x_packed != nullptr) {  // whole blocks as rows
+    return {.x = args.x_packed + token * args.cols + col * kTokenBlock,
+            .stride = args.cols * kTokenBlock,
+            .rows = tokens / kTokenBlock,
+            .row_lines = columns * kTokenBlock / 16};
+  }
   return {.x = args.x + token * args.x_stride + col,
           .stride = args.x_stride,
           .rows = tokens,
@@ -372,13 +382,20 @@ template <class Weight>
 void prefill(const MatmulArgs& args) {
   float packed[kChunkColumns * Weight::kMaxTokens];
   Floats buffers[2];
-  for (size_t token = 0; token < args.tokens; token += Weight::kMaxTokens) {
-    const size_t tokens = args.tokens - token < Weight::kMaxTokens ? args.tokens - token : Weight::kMaxTokens;
+  const size_t most_tokens = args.x_packed != nullptr ? kPackedTokens : Weight::kMaxTokens;
+  for (size_t token = 0; token < args.tokens; token += most_tokens) {
+    const size_t tokens = args.tokens - token < most_tokens ? args.tokens - token : most_tokens;
     for (size_t col = 0; col < args.cols; col += kChunkColumns) {
       const size_t count = args.cols - col < kChunkColumns ? args.cols - col : kChunkColumns;
-      pack_activations(args.x + token * args.x_stride + col, args.x_stride, tokens, count, packed);
-      Chunk chunk = {packed, token, tokens, col, count, 0};
-      NextActivations next = next_activations(args, chunk, Weight::kMaxTokens);
+      Chunk chunk = {packed, count, 0, token, tokens, col, count, 0};
+      if (args.x_packed != nullptr) {
+        chunk.packed = args.x_packed + token * args.cols;
+        chunk.per_token = args.cols;
+        chunk.first_column = col;
+      } else {
+        pack_activations(args.x + token * args.x_stride + col, args.x_stride, tokens, count, packed);
+      }
+      NextActivations next = next_activations(args, chunk, most_tokens);
       const size_t blocks = (tokens + kTokenBlock - 1) / kTokenBlock, pairs = (args.rows + 31) / 32;
       chunk.fetched_lines = (next.rows * next.row_lines + blocks * pairs - 1) / (blocks * pairs);
       size_t row = 0;
@@ -478,6 +495,7 @@ const KernelEntry kMatmulFloatEntries[] = {
     RIDGE_ENTRY(IQ3_S, Dequantized<IQ3_S>),
     RIDGE_ENTRY(TQ1_0, Dequantized<TQ1_0>),
     RIDGE_ENTRY(TQ2_0, Dequantized<TQ2_0>),
+    {Op::pack_activations, Isa::avx512, Type::F32, kBitAvx2Fma | kBitAvx512, RIDGE_KERNEL(pack_activations), "avx512"},
 };
 const size_t kMatmulFloatCount = sizeof(kMatmulFloatEntries) / sizeof(kMatmulFloatEntries[0]);
 

@@ -87,6 +87,16 @@ void add_scaled(const float* factors, const float* x, size_t n, float* inout) {
   for (size_t i = 0; i < n; ++i) inout[i] = std::fma(factors[i], x[i], inout[i]);
 }
 
+void pack_activations(const float* x, size_t x_stride, size_t tokens, size_t cols, float* packed) {
+  for (size_t t = 0; t < tokens;) {
+    const size_t left = tokens - t, n = left >= 12 ? 12 : left >= 4 ? 4 : left;
+    for (size_t c = 0; c < cols; ++c) {
+      for (size_t i = 0; i < n; ++i) packed[t * cols + c * n + i] = x[(t + i) * x_stride + c];
+    }
+    t += n;
+  }
+}
+
 void add(const float* a, size_t n, float* inout) {
   for (size_t i = 0; i < n; ++i) inout[i] = inout[i] + a[i];
 }
@@ -134,6 +144,7 @@ const KernelEntry kVectorEntries[] = {
     {Op::layer_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(layer_norm), "scalar"},
     {Op::gelu, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(gelu), "scalar"},
     {Op::add_scaled, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(add_scaled), "scalar"},
+    {Op::pack_activations, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(pack_activations), "scalar"},
     {Op::rope_norm, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_norm), "scalar"},
     {Op::rope_neox, Isa::scalar, Type::F32, 0, RIDGE_KERNEL(rope_neox), "scalar"},
 };
