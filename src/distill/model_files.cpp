@@ -153,7 +153,7 @@ Result<void> write_gguf(const StudentShape& shape, const Metadata& vocabulary, s
   }
   OutputFile out = RIDGE_TRY(OutputFile::create(path));
   const std::string header = gguf_header(metadata_of(shape, vocabulary, options, layers), list);
-  RIDGE_TRY(out.preallocate(list.back().offset + list.back().bytes));
+  RIDGE_TRY(out.preallocate(gguf_file_bytes(list)));
   RIDGE_TRY(out.write(header));
   for (size_t i = 0; i < list.size(); ++i) {
     RIDGE_TRY(out.write_at(list[i].offset, bytes_of(run[i].second->values)));

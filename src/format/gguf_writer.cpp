@@ -94,4 +94,10 @@ std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tenso
   return out;
 }
 
+uint64_t gguf_file_bytes(std::span<const GgufTensor> tensors) {
+  uint64_t end = 0;
+  for (const GgufTensor& t : tensors) end = std::max(end, aligned(t.offset + t.bytes));
+  return end;
+}
+
 }  // namespace ridge

@@ -3,11 +3,13 @@
 //   std::vector<GgufTensor> tensors = …;                       // name, shape, dims, type
 //   std::string header = gguf_header(metadata, tensors);       // fills in bytes and offset
 //   write(header); for (const GgufTensor& t : tensors) write at t.offset, t.bytes of them
+//   the file has gguf_file_bytes(tensors) bytes
 //
 // Numbers are written with 32 bits where that loses nothing (integers from 0 to 2^32 − 1, floats that are no longer),
 // as llama.cpp demands of most keys, else with 64.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,5 +28,8 @@ struct GgufHeaderOptions {
 // metadata is left out. Columns are whole blocks.
 std::string gguf_header(const Metadata& metadata, std::vector<GgufTensor>& tensors,
                         const GgufHeaderOptions& options = {});
+// Of the whole file: the last tensor is filled up like the others. llama.cpp reads the data of an importance matrix in
+// one piece so long, and refuses a file that ends earlier.
+uint64_t gguf_file_bytes(std::span<const GgufTensor> tensors);
 
 }  // namespace ridge

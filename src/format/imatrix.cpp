@@ -108,7 +108,9 @@ Result<void> write_imatrix(const Imatrix& imatrix, const std::string& path) {
     tensors.push_back({.name = e.name + std::string(kCounts), .shape = {1, e.counts.size(), 1, 1}, .dims = 2});
   }
   OutputFile out = RIDGE_TRY(OutputFile::create(path));
-  RIDGE_TRY(out.write(gguf_header(meta, tensors, {.narrow = {"imatrix.chunk_count", "imatrix.chunk_size"}})));
+  const std::string header = gguf_header(meta, tensors, {.narrow = {"imatrix.chunk_count", "imatrix.chunk_size"}});
+  RIDGE_TRY(out.preallocate(gguf_file_bytes(tensors)));
+  RIDGE_TRY(out.write(header));
   for (size_t i = 0; i < tensors.size(); ++i) {
     const ImatrixEntry& e = imatrix.entries[i / 2];
     const std::vector<double>& numbers = i % 2 == 0 ? e.in_sum2 : e.counts;

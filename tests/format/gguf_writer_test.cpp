@@ -87,5 +87,13 @@ TEST(GgufWriter, IsReadBackAsWritten) {
   EXPECT_EQ(metadata.numbers("a.floats").value(), (std::vector<double>{0.5, 1.5}));
 }
 
+// As writers of the format do: the last tensor is filled up too.
+TEST(GgufWriter, FilesEndAtTheAlignment) {
+  std::vector<GgufTensor> tensors = {{.name = "a", .shape = {8, 1, 1, 1}, .dims = 1, .type = Type::F32},
+                                     {.name = "b", .shape = {1, 1, 1, 1}, .dims = 2, .type = Type::F32}};
+  const std::string header = gguf_header({}, tensors);
+  EXPECT_EQ(gguf_file_bytes(tensors), header.size() + 2 * kGgufAlignment);
+}
+
 }  // namespace
 }  // namespace ridge

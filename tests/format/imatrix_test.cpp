@@ -59,6 +59,7 @@ TEST(Imatrix, NumbersOfChunksHave32Bits) {
   std::memcpy(&value, bytes.data() + at + key.size() + 4, 4);
   EXPECT_EQ(type, 4u) << "llama.cpp insists on u32";
   EXPECT_EQ(value, 7u);
+  EXPECT_EQ(bytes.size() % 32, 0u) << "llama.cpp reads the last tensor with its padding";
 }
 
 class HostileImatrix : public ::testing::Test {

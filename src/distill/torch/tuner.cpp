@@ -199,7 +199,7 @@ Result<void> Tuner::write_adapter() const {
   }
   OutputFile out = RIDGE_TRY(OutputFile::create(job_.adapter));
   const std::string header = gguf_header(metadata, list);
-  RIDGE_TRY(out.preallocate(list.back().offset + list.back().bytes));
+  RIDGE_TRY(out.preallocate(gguf_file_bytes(list)));
   RIDGE_TRY(out.write(header));
   for (size_t i = 0; i < list.size(); ++i) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(model_->parameters()[i].value.data_ptr<float>());
