@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "format/whole_file.h"
+#include "model/model_file.h"
 #include "text/utf8.h"
 
 namespace ridge::distill {
@@ -89,8 +90,8 @@ Result<Vocabulary> byte_vocabulary() {
   return Vocabulary{RIDGE_TRY(Tokenizer::from_metadata(copy)), std::move(keys)};
 }
 
-Result<Vocabulary> vocabulary_of(const std::string& gguf_path) {
-  Gguf file = RIDGE_TRY(Gguf::open(gguf_path));
+Result<Vocabulary> vocabulary_of(const std::string& path) {
+  Gguf file = RIDGE_TRY(open_model_file(path, Verify::headers)).header;
   Metadata keys;
   for (const auto& [key, value] : file.metadata().entries()) {
     if (key.starts_with("tokenizer.")) keys.entries()[key] = value;

@@ -25,7 +25,7 @@ struct Vocabulary {
 // 256 bytes and an end of text: byte-level BPE without a merge, which llama.cpp and Ridge both load. Token i < 256 is
 // the byte i.
 Result<Vocabulary> byte_vocabulary();
-Result<Vocabulary> vocabulary_of(const std::string& gguf_path);
+Result<Vocabulary> vocabulary_of(const std::string& path);  // of a GGUF file or a pack
 // Bad input with the first token that differs, or the sizes.
 Result<void> check_same_vocabulary(const Tokenizer& student, const Tokenizer& teacher, std::string_view teacher_name);
 

@@ -156,15 +156,18 @@ def diverges(words):
 def teachers(text, words, folder):
     """Students of a checkpoint, and of the same model run by the engine under a budget."""
     checkpoint, gguf = (os.path.join(folder, f) for f in ("checkpoint.safetensors", "student.gguf"))
+    pack = os.path.join(T, "teacher.ridge")
+    run("pack", gguf, "-o", pack)
     items = os.path.join(T, "few.jsonl")
     run("distill", "--make-rationales", items, "--items", "40")
     losses = []
-    for i, more in enumerate(([checkpoint, "--hidden", "0.1", "--on-policy", "0.3", "--on-policy-tokens", "4"], [checkpoint], [gguf])):
+    for i, more in enumerate(([checkpoint, "--hidden", "0.1", "--on-policy", "0.3", "--on-policy-tokens", "4"], [checkpoint], [gguf], [pack])):
         out = os.path.join(T, f"taught{i}")
         r = run("distill", text, *TINY, "--divergence", "skew-reverse", "-o", out, "--json", "--share-blocks", "--teacher", *more)
         check(r.returncode == 0, f"teacher {more}: {r.returncode} {r.stderr}")
         losses.append(json.loads(r.stdout)["held_out"] if r.returncode == 0 else 0)
     check(abs(losses[1] - losses[2]) < 0.05, f"checkpoint and engine teach differently: {losses}")
+    check(losses[2] == losses[3], f"a model and its pack teach differently: {losses}")
     fails(2, ["distill", text, *TINY, "-o", os.path.join(T, "x1"), "--teacher", gguf, "--hidden", "1"], "checkpoint")
     long = [w if w != "32" else "256" for w in TINY]
     r = run("distill", text, *long, "--rationales", items, "-o", os.path.join(T, "reasons"), "--json")
