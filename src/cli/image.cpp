@@ -23,8 +23,10 @@
 #include "cli/image_watch.h"
 #include "engine/image_bundle.h"
 #include "engine/image_draw.h"
+#include "format/gguf.h"
 #include "format/png.h"
 #include "format/quote.h"
+#include "format/safetensors.h"
 #include "report/pass_times_report.h"
 #include "text/image_prompt.h"
 #include "text/tokenizer_file.h"
@@ -152,9 +154,10 @@ Result<void> check_outputs(const ImageFlags& flags) {
       outputs.push_back({"--preview", std::move(name)});
     }
   }
+  const std::vector<GgufFile> inputs = RIDGE_TRY(input_files(flags));
   for (const OutputName& o : outputs) {
     RIDGE_TRY(check_output(o.path, o.flag));
-    RIDGE_TRY(refuse_parts(flags, o.path, o.flag));
+    RIDGE_TRY(refuse_overwriting(o.path, inputs, o.flag));
   }
   if (!flags.capture.empty()) outputs.push_back({"--capture", flags.capture});
   return refuse_twice(outputs);
@@ -365,16 +368,34 @@ Result<void> find_parts(ImageFlags& flags) {
   return {};
 }
 
-Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag) {
+namespace {
+
+// An index, or one file of a model in several, stands for all of them.
+Result<void> add_weights(const std::string& path, std::vector<GgufFile>& files) {
+  if (path.ends_with(".safetensors.index.json")) {
+    const Safetensors all = RIDGE_TRY(Safetensors::open(path));
+    for (const SafeFile& f : all.files()) files.push_back({.path = f.path, .bytes = f.bytes});
+  }
+  if (path.ends_with(".gguf") && path.find("-of-") != std::string::npos) {
+    const Gguf all = RIDGE_TRY(Gguf::open(path));
+    files.insert(files.end(), all.files().begin(), all.files().end());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<GgufFile>> input_files(const ImageFlags& flags) {
   const ImageBundle& parts = flags.parts;
-  std::vector<GgufFile> sources;
+  std::vector<GgufFile> files;
   for (const std::string& part :
        {parts.model, parts.text_encoder, parts.vae, parts.tokenizer_qwen, parts.tokenizer_t5, flags.inputs,
         flags.repeat, flags.init.value_or(""), flags.mask.value_or(""), defaults_file(flags.bundle)}) {
-    if (!part.empty()) sources.push_back({.path = part, .bytes = 0});
+    if (!part.empty()) files.push_back({.path = part, .bytes = 0});
   }
-  for (const std::string& lora : flags.loras) sources.push_back({.path = RIDGE_TRY(parse_lora(lora)).path, .bytes = 0});
-  return refuse_overwriting(path, sources, flag);
+  for (const std::string& part : {parts.model, parts.text_encoder, parts.vae}) RIDGE_TRY(add_weights(part, files));
+  for (const std::string& lora : flags.loras) files.push_back({.path = RIDGE_TRY(parse_lora(lora)).path, .bytes = 0});
+  return files;
 }
 
 // The last colon may be part of a name: then no number follows it.

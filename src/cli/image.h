@@ -44,8 +44,9 @@ struct ImageFlags {
 
 // The parts that are named one by one, and for the others those of --bundle; tokenizers may be missing.
 Result<void> find_parts(ImageFlags& flags);
-// Usage error if writing to `path` would replace a part of the model, or what is drawn from.
-Result<void> refuse_parts(const ImageFlags& flags, const std::string& path, std::string_view flag);
+// What no output may replace: all files of the model's parts, and what is drawn from. Bad input: an index or part that
+// cannot be read.
+Result<std::vector<GgufFile>> input_files(const ImageFlags& flags);
 // "style.safetensors:0.8"; a strength of 1 where none is given. Usage error for a strength that is no number.
 Result<LoraFile> parse_lora(const std::string& text);
 // Of flags whose parts are found: usage error without a model and a text encoder.

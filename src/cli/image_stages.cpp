@@ -162,7 +162,7 @@ Result<void> run_stages(const ImageFlags& flags) {
   ImageOptions options = RIDGE_TRY(image_options(flags));
   options.interrupted = &interrupt_flag();
   RIDGE_TRY(check_output(flags.dump, "--dump"));
-  RIDGE_TRY(refuse_parts(flags, flags.dump, "--dump"));
+  RIDGE_TRY(refuse_overwriting(flags.dump, RIDGE_TRY(input_files(flags)), "--dump"));
   const std::vector<float> sigmas = RIDGE_TRY(draw_sigmas(flags.steps, static_cast<float>(flags.shift)));
   Inputs in = RIDGE_TRY(read_inputs(flags.inputs, guided));
   const ImageJob job = job_of(in, sigmas);

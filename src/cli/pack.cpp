@@ -169,8 +169,9 @@ Result<void> tell_memory_map(const Flags& flags, const std::string& pack, const 
   return write_text(*flags.memory_map, memory_map_text(report));
 }
 
-Result<void> check_outputs(const Flags& flags, const std::string& out, const Gguf& source) {
+Result<void> check_outputs(const Flags& flags, const std::string& path, const std::string& out, const Gguf& source) {
   RIDGE_TRY(refuse_overwriting(out, source.files()));
+  RIDGE_TRY(refuse_overwriting(out, path));  // an index is none of the files with weights
   if (flags.map) RIDGE_TRY(refuse_overwriting(out, *flags.map));
   RIDGE_TRY(check_output(out, "-o"));
   if (!flags.memory_map || *flags.memory_map == "-") return {};
@@ -184,6 +185,7 @@ Result<void> check_outputs(const Flags& flags, const std::string& out, const Ggu
 Result<void> run(const Flags& flags) {
   std::string path = RIDGE_TRY(resolve_model(flags.model));
   if (flags.check) {
+    if (flags.out) return usage_error("--check reads a pack and writes none: leave -o out");
     RIDGE_TRY(open_ridge_pack(path));
     RIDGE_TRY(verify_ridge_pack(path));
     return print(fmt::format("{}: whole, all checksums are right\n", path));
@@ -204,7 +206,7 @@ Result<void> run(const Flags& flags) {
                     path));
   }
   if (image) RIDGE_TRY(refuse_for_images(flags));
-  RIDGE_TRY(check_outputs(flags, out, source));
+  RIDGE_TRY(check_outputs(flags, path, out, source));
   const uint64_t row = machine ? std::max(machine->dram.row_bytes, machine->dram.burst_bytes) : kLeastBundle;
   const uint32_t neurons = image ? 0 : RIDGE_TRY(bundle_neurons(source, flags, row));
   RidgePackOptions options{.pool = &pool, .pack = kernels.kernels.pack, .as_panels = {}, .bundle_neurons = neurons};

@@ -21,8 +21,8 @@ constexpr Signature kSignatures[] = {
     {0, "PK\x03\x04"sv, "it is a zip archive, perhaps a PyTorch checkpoint; convert it to GGUF first"},
     {0, "\x80\x02"sv, "it is a Python pickle, perhaps an old PyTorch checkpoint; convert it to GGUF first"},
     {0, "\x80\x04"sv, "it is a Python pickle; convert it to GGUF first"},
-    {8, "{\""sv, "it is a safetensors file; convert it to GGUF first"},
-    {8, "{ "sv, "it is a safetensors file; convert it to GGUF first"},
+    {8, "{\""sv, "it is a safetensors file; convert it to GGUF first (`ridge image` takes those of image models)"},
+    {8, "{ "sv, "it is a safetensors file; convert it to GGUF first (`ridge image` takes those of image models)"},
     {0, "version https:"sv, "it is a Git LFS pointer, not the file itself; run 'git lfs pull'"},
     {0, "<!"sv, "it is a web page; download the file itself"},
     {0, "<html"sv, "it is a web page; download the file itself"},
@@ -35,6 +35,7 @@ constexpr Signature kSignatures[] = {
      "\xfd"
      "7zXZ"sv,
      "it is compressed with xz; decompress it first"},
+    {0, "RIDGEPCK"sv, "it is a pack; give the file that was packed"},
     {0, "RIDGESTA"sv, "it is a saved state; name its model, and load it with `ridge run MODEL --load-state`"},
     {0, "\x93NUMPY"sv, "it is a NumPy array; give a model"},
     {0, "\x89PNG"sv, "it is a PNG image; give a model"},

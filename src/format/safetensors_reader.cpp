@@ -68,8 +68,12 @@ Result<Safetensors> SafetensorsReader::read() {
   }
   const uint64_t length = RIDGE_TRY(in_.read_as<uint64_t>());
   constexpr uint32_t kGgufMagic = 0x46554747;
+  constexpr uint64_t kPackMagic = 0x4b43504547444952;  // RIDGEPCK
   if (static_cast<uint32_t>(length) == kGgufMagic) {
     return bad_input(fmt::format("{}: a GGUF file, where a safetensors file is expected: give that", name), 0);
+  }
+  if (length == kPackMagic) {
+    return bad_input(fmt::format("{}: a pack, where a safetensors file is expected: give that", name), 0);
   }
   if (length > kMostHeaderBytes) {
     return bad_input(

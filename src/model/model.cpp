@@ -7,6 +7,7 @@
 #include "format/quote.h"
 #include "model/builder.h"
 #include "model/closest.h"
+#include "model/image_files.h"
 #include "model/model_file.h"
 #include "model/outline.h"
 #include "tensor/panel.h"
@@ -24,6 +25,10 @@ std::string architecture_names() {
 
 Result<std::unique_ptr<Model>> Model::from_gguf(Gguf file, const ModelOptions& options) {
   std::string where = file.metadata().where;
+  if (holds_diffusion(file)) {
+    return bad_input(
+        fmt::format("{}: is an image model, which `ridge image --model` draws with: give a language model", where));
+  }
   std::string name = RIDGE_TRY(file.metadata().require_string("general.architecture"));
   if (RIDGE_TRY(file.metadata().string("general.type")).value_or("") == "adapter") {
     return bad_input(

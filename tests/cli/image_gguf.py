@@ -1,13 +1,14 @@
 """`ridge image` with the diffusion model and its text encoder as GGUF files, named and typed as conversions are: matrices
 in BF16 or quantised, vectors and small matrices in F32, the encoder under llama.cpp's names."""
 import array
+import json
 import os
 import shutil
 import struct
 
 from gguf_files import Gguf
 from harness import T, check, fails, main, run
-from picture_files import read_tensors
+from picture_files import read_tensors, write_tensors
 
 MINI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../demo/anima-mini")
 OUT, AGAIN = os.path.join(T, "out.png"), os.path.join(T, "again.png")
@@ -77,6 +78,45 @@ def read(path):
         return f.read()
 
 
+def foreign(source, gguf):
+    """Image models where others are expected, as GGUF and as packs: one line that says so."""
+    pack = os.path.join(T, "foreign.ridge")
+    check(run("pack", source, "-o", pack).returncode == 0, "pack")
+    for model in (pack, gguf):
+        for words in (["info"], ["plan"], ["bench"], ["run", "-p", "hi"], ["logits", "--tokens", "1", "-o", AGAIN]):
+            fails(3, [words[0], model, *words[1:]], "is an image model")
+    fails(3, ["run", source, "-p", "hi"], "ridge image")
+    draw = ["image", "--bundle", MINI, "-p", "a", "--size", "32x32", "--steps", "1", "-o", AGAIN]
+    for flag in ("--vae", "--lora"):
+        fails(3, [*draw, flag, pack], "a pack, where")
+    fails(3, [*draw, "--text-encoder", pack], "image model")
+
+
+def in_parts(way, tensors, expected):
+    """An index and its files, alone and packed; no output replaces any of them."""
+    folder = os.path.join(T, "parts")
+    shutil.copytree(MINI, folder, ignore=shutil.ignore_patterns("anima-mini*", "train"))
+    names = list(tensors)
+    half = len(names) // 2
+    parts = [os.path.join(folder, f"anima-0000{i}-of-00002.safetensors") for i in (1, 2)]
+    for part, some in zip(parts, (names[:half], names[half:])):
+        write_tensors(part, {n: tensors[n] for n in some})
+    index = os.path.join(folder, "anima.safetensors.index.json")
+    with open(index, "w", encoding="utf-8") as f:
+        json.dump({"weight_map": {n: os.path.basename(parts[i >= half]) for i, n in enumerate(names)}}, f)
+    before = [read(f) for f in (index, *parts)]
+    for file in (index, parts[1]):
+        fails(2, [*way[:-1], "-o", file, "--model", index], "input itself")
+        fails(2, ["pack", index, "-o", file], "input itself")
+    check([read(f) for f in (index, *parts)] == before, "an input was replaced")
+    for more in ([], [index]):
+        check(not more or run("pack", *more).returncode == 0, "pack an index")
+        r = run(*way[:2], folder, *way[3:], AGAIN, env=CACHE)
+        data = read(AGAIN)
+        check(r.returncode == 0 and data[data.index(b"IDAT"):] == expected, f"in parts, {more}: {r.stderr}")
+        check((b"anima.ridge" in data) == bool(more), f"in parts, {more}: another file is used")
+
+
 def test_gguf():
     way = ["image", "--bundle", MINI, "-p", "red apple on a blue background", "--size", "64x48", "--steps", "4", "--seed",
            "1", "-o"]
@@ -138,7 +178,9 @@ def test_gguf():
           "blocks.1.")
     fails(3, [*way, AGAIN, "--vae", plain], "a GGUF file")
     fails(3, [*way, AGAIN, "--model", encoder], "no Anima")
-    fails(3, [*way, AGAIN, "--text-encoder", plain], "cosmos")
+    fails(3, [*way, AGAIN, "--text-encoder", plain], "image model")
+    foreign(source, plain)
+    in_parts(way, dit, pixels(OUT))
 
 
 main(test_gguf)

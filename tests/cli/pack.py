@@ -15,6 +15,7 @@ def test_pack():
     r = run("logits", pack, "--tokens", "1,2,3", "-o", b, env=cache)
     check(r.returncode == 0 and read_logits(a) == read_logits(b), f"a pack gives other logits: {r.stderr}")
     check(run("pack", "--check", pack).returncode == 0, "pack --check")
+    fails(2, ["pack", "--check", pack, "-o", a], "-o")
     fails(3, ["pack", pack], "pack already")
     data = bytearray(open(pack, "rb").read())
     data[(len(data) - 1) // 4096 * 4096] ^= 1      # the first byte of the last tensor

@@ -47,7 +47,10 @@ TEST(GgufHostile, NotGguf) {
   Bytes safetensors;
   append<uint64_t>(safetensors, 900);
   for (char c : std::string_view("{\"a\":")) safetensors.push_back(static_cast<uint8_t>(c));
-  expect_refused(safetensors, "not a GGUF file: it is a safetensors file; convert it to GGUF first");
+  expect_refused(safetensors,
+                 "not a GGUF file: it is a safetensors file; convert it to GGUF first "
+                 "(`ridge image` takes those of image models)");
+  expect_refused(text_bytes("RIDGEPCK...."), "not a GGUF file: it is a pack; give the file that was packed");
   expect_refused(text_bytes("version https://git-lfs.github.com/spec/v1"),
                  "not a GGUF file: it is a Git LFS pointer, not the file itself; run 'git lfs pull'");
   expect_refused(text_bytes("<!DOCTYPE html>"), "not a GGUF file: it is a web page; download the file itself");
